@@ -1,0 +1,142 @@
+"""The C core: sites, guard tree, plan interpreter, kernels. Types only; the code is in csrc/."""
+
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+EXPR_KINDS: Final[dict[str, int]]
+CHECK_KINDS: Final[dict[str, int]]
+PLAN_OPS: Final[dict[str, int]]
+PLAN_OPERANDS: Final[dict[str, str]]
+EXIT_LOCAL: Final[int]
+EXIT_STACK: Final[int]
+EXIT_CELL: Final[int]
+EXIT_NAME: Final[int]
+
+class _Null: ...
+
+NULL: Final[_Null]
+"""Stands for an empty slot in what a site tells its callback."""
+
+Expr = tuple[int, int, object]
+Check = tuple[int, int, object]
+
+class LiveFrame:
+    """What a site shows its callback; valid only during the call."""
+
+    @property
+    def slots(self) -> list[object]:
+        """localsplus, then the value stack up to the site's depth; NULL for empty slots. Cell slots hold the cell."""
+    @property
+    def code(self) -> CodeType: ...
+    @property
+    def globals(self) -> dict[str, object]: ...
+    @property
+    def builtins(self) -> dict[str, object]: ...
+    @property
+    def locals(self) -> dict[str, object] | None: ...
+    @property
+    def function(self) -> FunctionType | None: ...
+
+class Site:
+    """A place in generated code where a region may begin. `bool(site)` in that code runs it; elsewhere it is False."""
+
+    def __init__(self, index: int, depth: int) -> None: ...
+    index: int
+    """Instruction index in the original program."""
+    depth: int
+    """Depth of the value stack at the site."""
+    hits: int
+    misses: int
+    """Lookups in which no specialisation applied (empty sites do not look up and do not count)."""
+    observed: int
+    """Times the site stood aside for a tracer, profiler or monitoring tool."""
+    errors: int
+    """Exceptions of the callback that were swallowed (all but KeyboardInterrupt and SystemExit-like BaseExceptions)."""
+    countdown: int
+    """Visits without a hit until the callback is called; counts down on every such visit. Settable."""
+    callback: Callable[[Site, LiveFrame], bool | None] | None
+    """Called with the GIL when countdown reaches zero. A true result makes the site look up once more before it misses.
+    It is called with a raised recursion budget, and exc_info, errno and the floating-point environment are restored after it."""
+    enabled: bool
+    """False: every visit is a miss without counting (`tierup.disabled`, stress modes)."""
+    def bind(self, code: CodeType, instr: int) -> None:
+        """Says which code object (held weakly) and code unit (of the truth test) the site sits at; before that it always misses."""
+    def install(self, exprs: Sequence[Expr], specs: Sequence[tuple[Sequence[Check], Plan, int, bool]]) -> None:
+        """Replaces the guard tree. A spec is (checks, plan, exit number, top_null); exit number -1 means this code has no landing for it:
+        the spec misses. top_null: the landing's top stack slot is NULL, so UNARY_INVERT fills all placeholders and returns None."""
+    def tree_text(self) -> str:
+        """The guard tree as an indented listing."""
+    def spec_hits(self) -> list[int]: ...
+    def __bool__(self) -> bool: ...
+    def __neg__(self) -> int:
+        """Number of the exit that the last hit took."""
+    def __invert__(self) -> object:
+        """Fills the placeholders of the last hit's deeper stack slots and returns the top one."""
+    def __reduce__(self) -> tuple[type[bytes], tuple[()]]: ...
+
+class Kernel:
+    """A native function with NumPy's inner-loop shape, and what the launcher must know of it."""
+
+    def __init__(
+        self,
+        address: int,
+        in_types: Sequence[int],
+        scalar_types: Sequence[int],
+        out_types: Sequence[int],
+        *,
+        scratch_per_element: int = 0,
+        block: int = 0,
+        cost: float = 1.0,
+        functions: Sequence[tuple[int, int]] = (),
+        raises_flags: bool = True,
+        x87_flags: bool = False,
+        layout: Sequence[Sequence[int]] = (),
+        layout_out: Sequence[int] = (),
+        identity: bytes | None = None,
+        numpy_loop: bool = False,
+        keepalive: object = None,
+        name: str = "",
+    ) -> None:
+        """address: of `void k(char**, const intptr_t*, intptr_t n, char *scratch, void **fns)`, or of a PyUFuncGenericFunction with numpy_loop=True
+        (then functions[0] = (address, data)). *_types: NumPy type numbers. scratch_per_element: bytes of scratch that the kernel needs
+        per element of a block. block: most elements a call may take (0: unlimited). cost: nanoseconds per element, for the thread threshold.
+        functions: (function pointer, data pointer) pairs handed over as fns[2*i], fns[2*i+1]. layout: for each operation of the fused chain the operand
+        numbers (0.. array inputs, then nin.. earlier operations; scalars do not appear); layout_out: for each output its operation;
+        used to find the memory order NumPy would give each output when the inputs' orders differ (see launch.c)."""
+    calls: int
+    name: str
+
+class Plan:
+    """A compiled specialisation body; immutable."""
+
+    def __init__(
+        self,
+        code: bytes,
+        constants: tuple[object, ...],
+        kernels: tuple[Kernel, ...],
+        nobjects: int,
+        nslots: int,
+        narrays: int,
+        slot_image: bytes,
+        exit: Sequence[tuple[int, int, int]],
+    ) -> None:
+        """code: int32 words (plan_ops.def). slot_image: initial contents of the 16-byte scalar slots (constants). exit: (kind, slot, register) entries.
+        Raises ValueError naming the instruction where a register, constant or kernel index is out of range."""
+    runs: int
+    alarms: int
+
+def init_numpy() -> None:
+    """Binds NumPy's C API (imports numpy). Raises ImportError. Idempotent."""
+
+def array_key(a: Any) -> int: ...
+def ufunc_loop(ufunc: Any, signature: str) -> tuple[int, int] | None:
+    """(function, data) pointers of the first inner loop of `ufunc` whose type characters are `signature` ('dd->d'), or None."""
+
+def set_num_threads(n: int) -> None: ...
+def num_threads() -> int: ...
+def code_extra_get(code: CodeType) -> object | None:
+    """The object attached to a code object by code_extra_set, or None."""
+def code_extra_set(code: CodeType, value: object | None) -> None: ...
+def patch_constant(code: CodeType, index: int, value: object) -> None:
+    """Replaces co_consts[index] in place (for code constants of enclosing code)."""
