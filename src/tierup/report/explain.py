@@ -21,7 +21,7 @@ class Report:
         stats: Stats | None = None,
         value: object = None,
     ) -> None:
-        """units: the code objects involved. seconds: time by phase. stats: the counters of the run. value: what the explained call returned."""
+        """units: the code objects involved. seconds: time by phase. stats: the counters of the run. value: what the call returned."""
         self.units = list(units)
         self.seconds = dict(seconds if seconds is not None else stats.translate_seconds if stats is not None else {})
         self.stats = stats

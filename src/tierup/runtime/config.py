@@ -68,8 +68,7 @@ class Options:
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Self:
         """The options that the environment asks for. Raises ConfigError naming the variable at the first bad value."""
         environ = os.environ if environ is None else environ
-        values = {option: parse(name, environ[name]) for name, (option, parse) in _VARIABLES.items() if name in environ}
-        return cls(**values)
+        return cls(**dict(parse(name, environ[name]) for name in _VARIABLES if name in environ))
 
     def replace(self, **changes: object) -> Options:
         """A copy with some options changed, each checked as the environment's are."""
@@ -166,6 +165,12 @@ _VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
 
 VARIABLES: Final = tuple(_VARIABLES)
 """The environment variables tierup reads."""
+
+
+def parse(variable: str, text: str, shown_as: str | None = None) -> tuple[str, object]:
+    """(option name, value) of what an environment variable, or a command-line option of the same meaning, says. Raises ConfigError."""
+    option, read = _VARIABLES[variable]
+    return option, read(shown_as or variable, text)
 
 
 def _check_bool(name: str, value: object) -> None:
