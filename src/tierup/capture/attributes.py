@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from tierup.capture.executor import Executor
     from tierup.capture.scope import Scope
 
-_MRO = type.__dict__["__mro__"]
-_TYPE_DICT = type.__dict__["__dict__"]
-_MODULE_DICT = types.ModuleType.__dict__["__dict__"]
+_MRO: Any = vars(type)["__mro__"]
+_TYPE_DICT: Any = vars(type)["__dict__"]
+_MODULE_DICT: Any = vars(types.ModuleType)["__dict__"]
+_GENERIC_GETATTRIBUTE: Any = object.__getattribute__
 _LIST_METHODS = frozenset({"append"})
 _DICT_METHODS = frozenset({"items", "keys", "values", "get"})
 
@@ -112,7 +113,7 @@ def _instance_attribute(ex: Executor, base: ObjectValue, name: str) -> Value:
     tp = type(live)
     if isinstance(live, type):
         raise Break(f"attribute {name} of a class")
-    if tp.__getattribute__ is not object.__getattribute__:
+    if tp.__getattribute__ is not _GENERIC_GETATTRIBUTE:
         raise Break(f"attribute {name} of {tp.__name__}, which has its own __getattribute__")
     found = _class_lookup(tp, name)
     if found is None:

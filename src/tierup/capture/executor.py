@@ -57,6 +57,8 @@ class Request:
     listing_of: Callable[[FunctionType], Listing | None]
     """The listing of a function to capture through, None if it must not be."""
     is_boundary: Callable[[int], bool]
+    limit: int = 0
+    """Instructions of the site's own frame after which the region ends in any case; 0: no limit."""
 
 
 class Executor:
@@ -87,7 +89,7 @@ class Executor:
             else:
                 local_values.append(self._entry_value(sources.local(slot, request.slot_names[slot]), slots[slot]))
         stack = [self._entry_value(sources.stack(k), slots[count + k]) or NULL for k in range(request.depth)]
-        module = None if live.locals is None else {}
+        module: dict[str, Value | None] | None = None if live.locals is None else {}
         return Scope(request.listing, names_, local_values, stack, request.listing.position[request.index], module)
 
     @staticmethod
@@ -104,19 +106,23 @@ class Executor:
 
     def _execute(self) -> BreakPoint:
         scope = self.scope
+        own_steps = 0
         while True:
             canon = scope.listing.canons[scope.position]
+            own_steps += 1
             if self.request.is_boundary(canon.index) and scope.listing.position[canon.index] == scope.position:
                 self._checkpoints.append(self._checkpoint(canon.index))
+                if self.request.limit and own_steps > self.request.limit:
+                    return BreakPoint("the limit of instructions", canon.index, canon.line or 0, True)
             mark = self.region.mark()
             try:
                 self.step(scope)
             except Stop as stop:
-                return BreakPoint(str(stop), canon.index, canon.line, False)
+                return BreakPoint(str(stop), canon.index, canon.line or 0, False)
             except (Break, NoRule) as reason:
                 self.region.rollback(mark)
                 inlined, self._inlined_at = self._inlined_at, ""
-                return BreakPoint(str(reason), canon.index, canon.line, isinstance(reason, Split), inlined)
+                return BreakPoint(str(reason), canon.index, canon.line or 0, isinstance(reason, Split), inlined)
 
     def step(self, scope: Scope) -> None:
         """Execute one canonical instruction. Raises Break, NoRule or Stop."""
@@ -128,7 +134,7 @@ class Executor:
         if handler is None:
             raise Break(f"instruction {canon.arg if canon.op is Op.OTHER else canon.op}")
         if not scope.inlined:
-            self.region.line = self.builder.line = canon.line
+            self.region.line = self.builder.line = canon.line or 0
         before = len(self.region.graph.nodes)
         scope.position += 1
         handler(self, scope, canon)
@@ -153,7 +159,7 @@ class Executor:
         for point in reversed(self._checkpoints):
             self.region.rollback(point.mark)
             operations = self.region.operations()
-            if point.index == self.request.index or operations < self.request.min_operations:
+            if point is self._checkpoints[0] or point.index == self.request.index or operations < self.request.min_operations:
                 too_short = f"too short: {operations} array operations before: {reason}"
                 return Rejected(too_short if operations else reason, stop, wanted)
             try:
@@ -175,7 +181,9 @@ class Executor:
         region = self.region
         initial_locals, initial_stack = self._initial
         out = []
-        for slot, value in enumerate(point.locals):
+        # A frame that returns next takes its locals with it; nobody can see them change.
+        returns = self.request.listing.canons[self.request.listing.position[point.index]].op in (Op.RETURN_VALUE, Op.RETURN_CONST)
+        for slot, value in enumerate(() if returns else point.locals):
             if value is not initial_locals[slot]:
                 out.append(ExitSlot("local", slot, None if value is None else region.materialise(value, memo)))
         for slot, value in point.cells.items():

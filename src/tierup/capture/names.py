@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tierup.arrays.values import Value
 from tierup.bytecode.canonical import Canon, Op
 from tierup.capture.dispatch import handles
 from tierup.capture.outcome import Break
@@ -60,7 +61,7 @@ def load_global(ex: Executor, scope: Scope, canon: Canon) -> None:
     scope.push(_global(ex, scope, canon.arg))
 
 
-def _global(ex: Executor, scope: Scope, name: str) -> object:
+def _global(ex: Executor, scope: Scope, name: str) -> Value:
     if scope.module and name in scope.module:
         value = scope.module[name]
         if value is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tierup.arrays.builder import NoRule
 from tierup.arrays.values import ArrayValue, ConstValue, DictValue, ListValue, ScalarValue, SliceValue, TupleValue, Value
 from tierup.bytecode.canonical import Canon, Op
 from tierup.capture import containers, control, scalars
@@ -30,9 +31,30 @@ def describe(value: Value) -> str:
 @handles(Op.BINARY_OP)
 def binary_op(ex: Executor, scope: Scope, canon: Canon) -> None:
     left, right = ex.region.force(scope.stack[-2]), ex.region.force(scope.stack[-1])
-    result = binary(ex, canon.arg, left, right)
+    if isinstance(left, ArrayValue) and canon.arg.endswith("=") and _update_fresh(ex, canon.arg[:-1], left, right):
+        result = scope.stack[-2]
+    else:
+        result = binary(ex, canon.arg, left, right)
     scope.popn(2)
     scope.push(result)
+
+
+def _update_fresh(ex: Executor, symbol: str, left: ArrayValue, right: Value) -> bool:
+    """`left op= right` on an array that was made in this region and of which there are no views: every name for it then means the new result,
+    and no store is needed. False where that would not be the same to the user (dtype, shape or memory order would differ)."""
+    region = ex.region
+    if not left.buffer.fresh or not left.ordered or region.has_views(left):
+        return False
+    mark = region.mark()
+    try:
+        new = ex.library.binary_op(ex.builder, symbol, left, right)
+    except NoRule:
+        new = None
+    if isinstance(new, ArrayValue) and (new.dtype, new.shape) == (left.dtype, left.shape) and new.ordered and new.buffer.fresh:
+        region.set_version(left, new)
+        return True
+    region.rollback(mark)
+    return False
 
 
 def binary(ex: Executor, symbol: str, left: Value, right: Value) -> Value:
@@ -41,7 +63,8 @@ def binary(ex: Executor, symbol: str, left: Value, right: Value) -> Value:
     if scalars.is_number(left) and scalars.is_number(right):
         return scalars.binary(ex.builder, plain, left, right)
     if _numpy_like(left) or _numpy_like(right):
-        return ex.library.binary_op(ex.builder, symbol if isinstance(left, ArrayValue) else plain, left, right)
+        result: Value = ex.library.binary_op(ex.builder, symbol if isinstance(left, ArrayValue) else plain, left, right)
+        return result
     if isinstance(left, TupleValue) and isinstance(right, TupleValue) and symbol == "+":
         return TupleValue(left.items + right.items)
     if isinstance(left, ConstValue) and isinstance(right, ConstValue):
@@ -132,7 +155,8 @@ def subscript(ex: Executor, container: Value, key: Value) -> Value:
     """container[key]."""
     container = ex.region.force(container)
     if isinstance(container, ArrayValue):
-        return ex.library.getitem(ex.builder, container, containers.deep_force(ex, key))
+        item: Value = ex.library.getitem(ex.builder, container, containers.deep_force(ex, key))
+        return item
     key = ex.region.force(key)
     if isinstance(container, TupleValue | ListValue):
         return containers.sequence_item(ex, container, key)

@@ -28,6 +28,7 @@ from tierup.guards.sources import Pinned, Source, constant
 
 _MAX_CONTAINER = 64
 _READS_MEMORY = frozenset({"ufunc", "where", "astype", "copy", "reduce", "load"})
+VIEW_OPS = frozenset({"slice", "index", "newaxis", "transpose", "reshape", "broadcast", "real", "imag"})
 _COMPUTES = frozenset({"ufunc", "where", "astype", "copy", "reduce", "store", "empty", "zeros", "full", "empty_like", "zeros_like"})
 _IDENTITY_TYPES = (types.ModuleType, types.BuiltinFunctionType, type)
 
@@ -120,7 +121,8 @@ class Region:
             self.guard("STR_EQ" if kind is str else "BYTES_EQ", source, live)
             return ConstValue(live, source)
         if kind in _CONTAINERS:
-            return _CONTAINERS[kind](self, value)
+            refined: Value = _CONTAINERS[kind](self, value)
+            return refined
         if kind is types.FunctionType:
             self.guard("FUNC_CODE", source, Pinned(live.__code__))
             return ConstValue(live, source)
@@ -130,14 +132,14 @@ class Region:
 
     def _refine_library(self, value: ObjectValue) -> Value:
         live, source = value.live, value.source
-        if isinstance(live, _IDENTITY_TYPES) or type(live) in self.library.identity_types:
-            self.guard("IS", source, Pinned(live))
-            return ConstValue(live, source)
         if self.library.recognise(live):
             return self._array(value)
         dtype = self.library.is_numpy_scalar(live)
         if dtype is not None:
             return self._unbox(value, ScalarType(dtype, "numpy"))
+        if isinstance(live, _IDENTITY_TYPES) or self.library.rule_for(live) is not None:
+            self.guard("IS", source, Pinned(live))
+            return ConstValue(live, source)
         return value
 
     def _array(self, value: ObjectValue) -> ArrayValue:
@@ -180,6 +182,10 @@ class Region:
         if not isinstance(origin, ObjectValue) or type(origin.live) is not int:
             raise NoRule("a number that cannot be fixed by a guard")
         self.guard("INT_EQ", origin.source, origin.live)
+
+    def has_views(self, array: ArrayValue) -> bool:
+        """Whether a view of the array's memory was made in this region (or the array is a view itself)."""
+        return array.node.op in VIEW_OPS or any(array.node in n.args and n.op in VIEW_OPS for n in self.graph.nodes)
 
     def set_version(self, old: ArrayValue, new: ArrayValue) -> None:
         """From now on every alias of `old` means `new` (an in-place operation on memory that only this region knows)."""
@@ -283,4 +289,4 @@ _SCALARS: dict[type, ScalarType] = {
     float: ScalarType("f8", "python"),
     complex: ScalarType("c16", "python"),
 }
-_CONTAINERS = {tuple: Region._tuple, list: Region._list, dict: Region._dict}
+_CONTAINERS: dict[Any, Any] = {tuple: Region._tuple, list: Region._list, dict: Region._dict}

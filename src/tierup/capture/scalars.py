@@ -84,6 +84,13 @@ def _as_float(b: Builder, value: Value) -> ScalarValue:
     return value
 
 
+def _no_bool(value: Value) -> Value:
+    """A known bool as the int that arithmetic makes of it."""
+    if isinstance(value, ConstValue) and type(value.value) is bool:
+        return ConstValue(int(value.value))
+    return value
+
+
 def _is_int(value: Value) -> bool:
     if isinstance(value, ScalarValue):
         return value.is_int
@@ -97,6 +104,7 @@ def binary(b: Builder, symbol: str, left: Value, right: Value) -> Value:
         if folded is None:
             raise Break(f"{symbol} on these numbers")
         return folded
+    left, right = _no_bool(left), _no_bool(right)
     if _is_int(left) and _is_int(right) and symbol != "/":
         return _int_binary(b, symbol, left, right)
     if symbol not in _FLOAT_OPS:
@@ -136,6 +144,7 @@ def compare(b: Builder, symbol: str, left: Value, right: Value) -> Value:
         if folded is None:
             raise Break(f"{symbol} on these numbers")
         return folded
+    left, right = _no_bool(left), _no_bool(right)
     if _is_int(left) and _is_int(right):
         return ConstValue(b.compare(_CONDITIONS[symbol], b.index(left), b.index(right)))
     x, y = _as_float(b, left), _as_float(b, right)

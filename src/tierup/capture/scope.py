@@ -29,6 +29,7 @@ class Names(Protocol):
     """Where a scope's global names and closure cells come from."""
 
     def global_value(self, region: Region, name: str) -> Value: ...
+    def local_name(self, region: Region, name: str) -> Value: ...
     def cell_value(self, region: Region, slot: int) -> Value: ...
 
 
@@ -114,7 +115,7 @@ class FunctionNames:
         names = self._function.__globals__
         if name in names:
             return ObjectValue(self._source.then("FUNC_GLOBAL", name), names[name])
-        builtins = self._function.__builtins__
+        builtins: Any = self._function.__builtins__  # type: ignore[attr-defined]
         if name not in builtins:
             raise Break(f"name {name!r} is not defined")
         region.guard("NULL", self._source.then("FUNC_GLOBAL", name))

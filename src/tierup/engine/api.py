@@ -53,8 +53,8 @@ def jit(fn: Any = None, /, **options: object) -> Any:
 
 
 def _jit_property(fn: property, options: dict[str, object]) -> property:
-    parts = [None if f is None else jit(f, **options) for f in (fn.fget, fn.fset, fn.fdel)]
-    return property(*parts, fn.__doc__)
+    parts: list[Any] = [None if f is None else jit(f, **options) for f in (fn.fget, fn.fset, fn.fdel)]
+    return property(parts[0], parts[1], parts[2], fn.__doc__)
 
 
 def _jit_function(fn: types.FunctionType, options: config.Options) -> types.FunctionType:
@@ -74,11 +74,11 @@ class disabled(ContextDecorator):
     """`with tierup.disabled():` or `@tierup.disabled()`: inside, every function runs its original instructions (in all threads)."""
 
     def __enter__(self) -> disabled:
-        _core.set_disabled(_core.set_disabled(0) + 1)
+        _core.disable(1)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _core.set_disabled(max(0, _core.set_disabled(0) - 1))
+        _core.disable(-1)
 
 
 def break_graph() -> None:

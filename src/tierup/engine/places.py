@@ -10,6 +10,7 @@ from tierup.bytecode.canonical import Op
 from tierup.bytecode.concrete import Program
 from tierup.bytecode.flow import Flow
 from tierup.capture.scope import Listing
+from tierup.engine import stress
 
 _ENDS_STATEMENT = frozenset(
     {Op.STORE_LOCAL, Op.STORE_NAME, Op.STORE_GLOBAL, Op.STORE_DEREF, Op.STORE_SUBSCR, Op.STORE_SLICE, Op.STORE_ATTR, Op.POP_TOP,
@@ -44,8 +45,14 @@ def _line_change(program: Program, before: int, at: int) -> bool:
     return at in program.jump_targets and program.instrs[before].positions[0] != program.instrs[at].positions[0]
 
 
+def _every_boundary(program: Program, flow: Flow) -> list[int]:
+    return [i for i in range(len(program)) if flow.depth[i] is not None and program.is_boundary(i)]
+
+
 def initial_sites(program: Program, listing: Listing, flow: Flow) -> list[int]:
     """The entry, the beginnings of loop bodies, and in loops the statements behind likely ends of regions."""
+    if stress.mode() is not None and len(program) <= stress.MAX_STRESSED_INSTRUCTIONS:
+        return _every_boundary(program, flow)
     if not any(canon.op in _WORTH_A_SITE for canon in listing.canons):
         return []
     sites = []
@@ -89,6 +96,10 @@ def _loop_sites(listing: Listing, flow: Flow, header: int, body: frozenset[int],
 def landings(program: Program, listing: Listing, flow: Flow, index: int) -> tuple[bool, list[int]]:
     """(whether the site is in a loop, the instructions at which its regions may end in the first generated code)."""
     body = _loop_of(flow, index)
+    if stress.mode() is not None:
+        boundaries = _every_boundary(program, flow)
+        ahead = [i for i in boundaries if i > index] + [i for i in boundaries if i < index]
+        return body is not None, ahead[: stress.MAX_STRESSED_EXITS]
     found = [s for s in statement_starts(program, listing, flow) if s != index and _loop_of(flow, s) == body]
     for canon in listing.canons:
         at = canon.index

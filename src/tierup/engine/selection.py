@@ -5,6 +5,8 @@ from __future__ import annotations
 import dis
 from types import CodeType
 
+from tierup.engine import stress
+
 _LIBRARIES = ("numpy",)
 _CO_NEWLOCALS = 0x2
 _STORES = ("STORE_NAME", "STORE_GLOBAL", "STORE_FAST", "STORE_DEREF")
@@ -46,7 +48,7 @@ def _nested(code: CodeType) -> list[CodeType]:
 
 def wants_sites(code: CodeType, arrays: frozenset[str]) -> bool:
     """Whether sites can pay in this code: it loops, or it is a function that uses an array library by name."""
-    if _has_loop(code):
+    if _has_loop(code) or stress.mode() is not None:
         return True
     is_function = bool(code.co_flags & _CO_NEWLOCALS)
     return is_function and not arrays.isdisjoint(code.co_names + code.co_freevars)

@@ -7,12 +7,13 @@ from types import FunctionType
 
 from tierup import _core
 from tierup.arrays import protocol
+from tierup.bytecode.canonical import Op
+from tierup.bytecode.concrete import decode, expand_superinstructions
 from tierup.capture.executor import Request, capture
 from tierup.capture.outcome import BreakPoint, Captured, Rejected
 from tierup.capture.scope import Listing
+from tierup.engine import stress
 from tierup.engine.units import SiteState, Specialisation, Unit, make_listing, unit_of
-from tierup.bytecode.canonical import Op
-from tierup.bytecode.concrete import decode, expand_superinstructions
 from tierup.graph.printer import print_graph
 from tierup.guards.lower import lower_checks
 from tierup.native.compile import compile_graph
@@ -99,6 +100,7 @@ def _attempt(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFra
 
 def _request(unit: Unit, state: SiteState, live: _core.LiveFrame, anywhere: bool) -> Request:
     program = unit.program
+    mode = stress.mode()
     cells = frozenset(i for i in range(program.nlocalsplus) if program.is_cell_slot(i))
     return Request(
         listing=unit.listing,
@@ -108,7 +110,8 @@ def _request(unit: Unit, state: SiteState, live: _core.LiveFrame, anywhere: bool
         slot_names=program.localsplus,
         cell_slots=cells,
         allowed=None if anywhere else state.targets(),
-        min_operations=max(1, unit.options.min_graph_size),
+        min_operations=max(1, unit.options.min_graph_size) if mode is None else 0,
+        limit=0 if mode is None else mode.limit(state.index + 31 * state.attempts),
         listing_of=lambda function: _listing_of(unit, function),
         is_boundary=program.is_boundary,
     )

@@ -6,7 +6,7 @@ import weakref
 from collections import Counter
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tierup import _core
 from tierup.bytecode.canonical import canonicalise
@@ -15,7 +15,7 @@ from tierup.bytecode.flow import Flow
 from tierup.bytecode.splice import Exit, SiteSpec, splice
 from tierup.capture.outcome import BreakPoint
 from tierup.capture.scope import Listing
-from tierup.engine import places
+from tierup.engine import places, stress
 from tierup.graph.ir import Graph
 from tierup.guards.checks import Check
 from tierup.guards.lower import ExpressionTable
@@ -144,8 +144,10 @@ class Unit:
         spliced = splice(self.program, [SiteSpec(s.index, sites[s.index], tuple(s.exits)) for s in alive])
         generation = Generation(spliced.code, sites, {s.index: tuple(s.exits) for s in alive})
         _core.code_extra_set(spliced.code, weakref.ref(self))
+        mode = stress.mode()
         for state in alive:
             site = sites[state.index]
+            site.enabled = mode is None or mode.kind != "miss"
             site.bind(spliced.code, spliced.site_instr[state.index])
             site.callback = _callback
             site.countdown = self.countdown(state)
@@ -178,10 +180,10 @@ class Unit:
     def is_current(self, code: CodeType) -> bool:
         return self.newest is not None and code is self.newest.code
 
-    def swap(self, function: FunctionType | None, running: CodeType) -> None:
+    def swap(self, function: Any, running: CodeType) -> None:
         """Let a function run the newest code from its next call on."""
         code = self.code
-        if function is not None and code is not None and function.__code__ is running and code is not running:
+        if isinstance(function, FunctionType) and code is not None and function.__code__ is running and code is not running:
             function.__code__ = code
 
     def counts(self) -> tuple[int, int, int]:
