@@ -126,6 +126,9 @@ class Plan:
     runs: int
     alarms: int
 
+def disable(delta: int) -> int:
+    """Adds to the count of `tierup.disabled` blocks that are open; while it is above zero every site misses without counting. Returns the count."""
+
 def init_numpy() -> None:
     """Binds NumPy's C API (imports numpy). Raises ImportError. Idempotent."""
 
@@ -140,3 +143,11 @@ def code_extra_get(code: CodeType) -> object | None:
 def code_extra_set(code: CodeType, value: object | None) -> None: ...
 def patch_constant(code: CodeType, index: int, value: object) -> None:
     """Replaces co_consts[index] in place (for code constants of enclosing code)."""
+
+def run_main(
+    what: CodeType | Callable[..., object], with_: dict[str, object] | tuple[object, ...], tidy: Callable[[BaseException], object], /
+) -> int:
+    """Runs a program (a code object in a namespace, or a function with arguments) without any frame below it, as the interpreter does.
+
+    0: it ended; 1: its exception was shown by sys.excepthook; -1: likewise, and it was a KeyboardInterrupt. tidy(exception) is called
+    before it is shown. SystemExit comes out."""

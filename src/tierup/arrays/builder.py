@@ -32,6 +32,12 @@ class Builder:
     def node(self, op: str, args: Sequence[Node], type: Type, **attrs: object) -> Node:
         return self.graph.add(op, args, type, self.line, **attrs)
 
+    def rollback(self, length: int) -> None:
+        """Forget all nodes after the first `length` (an instruction that could not be captured after all)."""
+        del self.graph.nodes[length:]
+        self._dims = {k: v for k, v in self._dims.items() if v.node.id < length and k[0].id < length}
+        self._literals = {k: n for k, n in self._literals.items() if n.id < length}
+
     # -- scalars -------------------------------------------------------------------------------------------
 
     def literal(self, value: Any, type: ScalarType) -> Node:
@@ -73,7 +79,7 @@ class Builder:
         return self._dims[key]
 
     def arith(self, op: str, a: ScalarValue, b: ScalarValue) -> ScalarValue:
-        """op: iadd isub imul ifloordiv imod imin imax. Hints are computed with Python ints. Raises NoRule on overflow or zero divisor now."""
+        """op: iadd isub imul ifloordiv imod imin imax. Hints are computed with Python ints. Raises NoRule on overflow or zero divisor."""
         if op in ("ifloordiv", "imod") and b.hint == 0:
             raise NoRule("integer division by zero")
         hint = _PY_ARITH[op](a.hint, b.hint)
@@ -100,11 +106,43 @@ class Builder:
 
     # -- arrays -------------------------------------------------------------------------------------------------
 
-    def array(self, op: str, args: Sequence[Node], dtype: str, shape: Sequence[int], *, buffer: Buffer | None = None,
-              ccontig: bool = False, writeable: bool = True, **attrs: object) -> ArrayValue:
+    def array(self, op: str, args: Sequence[Node], dtype: str, shape: Sequence[int], /, *, buffer: Buffer | None = None,
+              ccontig: bool = False, writeable: bool = True, corder: bool = False, **attrs: object) -> ArrayValue:
         """A node whose value is an array; buffer None means fresh memory."""
         node = self.node(op, args, ArrayType(dtype, len(shape)), **attrs)
-        return ArrayValue(node, tuple(shape), buffer or Buffer(True), None, ccontig, writeable)
+        return ArrayValue(node, tuple(shape), buffer or Buffer(True), None, ccontig, writeable, corder)
+
+    def view(self, op: str, of: ArrayValue, args: Sequence[Node], shape: Sequence[int], /, *, dtype: str | None = None,
+             ccontig: bool = False, corder: bool = False, **attrs: object) -> ArrayValue:
+        """A node whose value is a view on `of`'s memory."""
+        return self.array(op, (of.node, *args), dtype or of.dtype, shape, buffer=of.buffer, ccontig=ccontig, writeable=of.writeable,
+                          corder=corder, **attrs)
+
+    def size(self, array: ArrayValue) -> ScalarValue:
+        """The number of elements as a symbolic int."""
+        if array.ndim == 1:
+            return self.dim(array, 0)
+        key = (array.node, -1)
+        if key not in self._dims:
+            self._dims[key] = ScalarValue(self.node("size", (array.node,), INDEX), array.size)
+        return self._dims[key]
+
+    def bounded(self, value: ScalarValue, low: int, high: int) -> bool:
+        """Is low <= value <= high, by the hint; secured with checks."""
+        if value.hint < low:
+            return not self.compare("lt", value, self.index(low))
+        if value.hint > high:
+            return not self.compare("gt", value, self.index(high))
+        return (low <= -_INT64_MAX or self.compare("ge", value, self.index(low))) and (
+            high >= _INT64_MAX or self.compare("le", value, self.index(high)))
+
+    def to_double(self, value: ScalarValue) -> Node:
+        """The `f8.python` node of an int's value; the region is left where the conversion is not exact."""
+        if abs(value.hint) > 2**53:
+            raise NoRule("an integer beyond 2**53 as a float")
+        if self.known(value) is not None:
+            return self.literal(float(value.hint), ScalarType("f8", "python"))
+        return self.node("itodouble", (value.node,), ScalarType("f8", "python"))
 
     def broadcast_shape(self, arrays: Sequence[ArrayValue]) -> tuple[int, ...]:
         """Hint of the broadcast shape, secured with checks on which axes have length one and which are equal.

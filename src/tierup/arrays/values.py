@@ -7,6 +7,7 @@ the kind of value, an array's dtype and rank, constants. Hints steer decisions t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from tierup.graph.ir import ArrayType, Node, ScalarType
@@ -20,7 +21,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstValue(Value):
-    """A Python object known at translation time (from co_consts, or guarded): None, str, numbers, dtypes, modules, functions, ufuncs, types."""
+    """A Python object known at translation time (from co_consts, or guarded): None, numbers, dtypes, modules, functions, ufuncs, types …"""
 
     value: Any
     source: Any = None
@@ -29,7 +30,7 @@ class ConstValue(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarValue(Value):
-    """A number computed at run time. `node.type.box` says whether Python sees an int/float/bool/complex, a NumPy scalar or (index) an int."""
+    """A number computed at run time. `node.type.box` says whether Python sees int/float/bool/complex, a NumPy scalar or (index) an int."""
 
     node: Node
     hint: Any
@@ -73,6 +74,19 @@ class ArrayValue(Value):
     ccontig: bool = False
     """Known (guarded or by construction) to be C-contiguous."""
     writeable: bool = True
+    corder: bool = False
+    """Known to have its axes in C order: absolute strides never grow from one axis to the next, axes of length one aside.
+    Slices of a C-contiguous array are; NumPy's K order is C order for them."""
+
+    @property
+    def ordered(self) -> bool:
+        """K order is C order for this array."""
+        return self.corder or self.ccontig or self.ndim <= 1
+
+    @property
+    def size(self) -> int:
+        """Hint of the number of elements."""
+        return prod(self.shape)
 
     @property
     def type(self) -> ArrayType:

@@ -1,0 +1,186 @@
+"""Basic indexing: integers, slices, Ellipsis and newaxis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tierup.arrays.builder import Builder, NoRule
+from tierup.arrays.numpy_rules import stores
+from tierup.arrays.numpy_rules.arguments import is_none, items_of
+from tierup.arrays.numpy_rules.dtypes import can_astype, safe
+from tierup.arrays.numpy_rules.operands import cast_scalar, operand, scalar_node
+from tierup.arrays.numpy_rules.scalars import load
+from tierup.arrays.values import ArrayValue, ConstValue, ScalarValue, SliceValue, Value
+from tierup.graph.ir import NOTHING, Node
+
+_ELLIPSIS = object()
+_NEWAXIS = object()
+Part = object
+
+
+def getitem(b: Builder, array: ArrayValue, index: Value) -> Value:
+    """array[index]: a view, or a NumPy scalar where every axis has an integer."""
+    parts = _parts(b, index, array.ndim)
+    view = _view(b, array, parts)
+    if view.ndim:
+        return view
+    if any(part is _ELLIPSIS for part in _raw_parts(index)):
+        raise NoRule("an index that makes a rank 0 array")
+    return load(b, view.node, array.dtype)
+
+
+def setitem(b: Builder, array: ArrayValue, index: Value, value: Value) -> None:
+    """array[index] = value"""
+    stores.require_writeable(array)
+    target = _view(b, array, _parts(b, index, array.ndim))
+    if isinstance(value, ArrayValue):
+        if stores.same_view(target.node, value.node):
+            return  # `x[i] += y` ends with the assignment of the view to itself
+        node = _array_value(b, target, value)
+    else:
+        node = number_node(b, target.dtype, value)
+    b.node("store", (target.node, node), NOTHING)
+
+
+def fill(b: Builder, array: ArrayValue, value: Value) -> None:
+    """array.fill(value)"""
+    stores.require_writeable(array)
+    b.node("store", (array.node, number_node(b, array.dtype, value)), NOTHING)
+
+
+def _array_value(b: Builder, target: ArrayValue, value: ArrayValue) -> Node:
+    """The node of an array to be stored: broadcastable, of the target's dtype, in memory that no later store changes."""
+    while value.ndim > target.ndim:
+        length = b.dim(value, 0)
+        if not b.compare("eq", length, b.index(1)):
+            raise NoRule("a value that does not broadcast to the target")
+        value = view_index(b, value, 0, b.index(0))
+    if value.ndim:
+        stores.secure_broadcast(b, target, value)
+    if value.dtype != target.dtype:
+        if not can_astype(value.dtype, target.dtype):
+            raise NoRule(f"an assignment of {value.dtype} to {target.dtype}")
+        if not value.ndim:
+            return cast_scalar(b, load(b, value.node, value.dtype), target.dtype).node
+        return stores.astype(b, value, target.dtype).node
+    if not value.ndim:
+        return load(b, value.node, value.dtype).node
+    if value.buffer.fresh and value.buffer is not target.buffer:
+        return value.node
+    return stores.copy(b, value).node
+
+
+def number_node(b: Builder, code: str, value: Value) -> Node:
+    """The node of a number as an element of dtype `code`, converted as assignment does."""
+    op = operand(value)
+    if isinstance(op.value, ConstValue):
+        if op.weak is None and not safe(op.code, code):
+            raise NoRule(f"an assignment of {op.code} to {code}")
+        return scalar_node(b, op, code)
+    assert isinstance(op.value, ScalarValue)
+    if op.weak is int:
+        node = scalar_node(b, op, code)
+        return cast_scalar(b, ScalarValue(node, op.value.hint), code).node
+    if op.weak is complex and code not in ("c8", "c16"):
+        raise NoRule("an assignment of a complex number to a real array")
+    if op.weak is None and not safe(op.code, code):
+        raise NoRule(f"an assignment of {op.code} to {code}")
+    if op.weak is float:
+        scalar_node(b, op, code)
+    return cast_scalar(b, op.value, code).node
+
+
+# -- parsing -----------------------------------------------------------------------------------------------------------
+
+
+def _raw_parts(index: Value) -> list[Part]:
+    """The parts of an index as written."""
+    items = items_of(index)
+    return [_part(item) for item in ((index,) if items is None else items)]
+
+
+def _part(item: Value) -> Part:
+    if isinstance(item, ConstValue):
+        if item.value is None:
+            return _NEWAXIS
+        if item.value is Ellipsis:
+            return _ELLIPSIS
+        if type(item.value) is slice:
+            s = item.value
+            return SliceValue(ConstValue(s.start), ConstValue(s.stop), ConstValue(s.step))
+        if type(item.value) is int:
+            return item
+    if isinstance(item, SliceValue) or (isinstance(item, ScalarValue) and item.is_int):
+        return item
+    raise NoRule("an index that is not made of plain ints, slices, Ellipsis and None")
+
+
+def _parts(b: Builder, index: Value, ndim: int) -> list[Part]:
+    """The parts with the Ellipsis, written or implied at the end, replaced by full slices (None)."""
+    parts = _raw_parts(index)
+    consumed = sum(part is not _NEWAXIS and part is not _ELLIPSIS for part in parts)
+    if consumed > ndim or sum(part is _ELLIPSIS for part in parts) > 1:
+        raise NoRule("too many indices")
+    if len(parts) - consumed + ndim > 8 + sum(isinstance(p, ConstValue | ScalarValue) for p in parts):
+        raise NoRule("a view of unsupported rank")
+    full: list[Part] = [None] * (ndim - consumed)
+    at = next((i for i, part in enumerate(parts) if part is _ELLIPSIS), None)
+    if at is None:
+        return parts + full
+    return parts[:at] + full + parts[at + 1 :]
+
+
+# -- views -------------------------------------------------------------------------------------------------------------
+
+
+def _view(b: Builder, array: ArrayValue, parts: Sequence[Part]) -> ArrayValue:
+    """The view that the parts describe: always a new object, even if it shows the whole array."""
+    view, axis = array, 0
+    for part in parts:
+        if part is None:
+            axis += 1
+        elif part is _NEWAXIS:
+            view = view_newaxis(b, view, axis)
+            axis += 1
+        elif isinstance(part, SliceValue):
+            if not (is_none(part.start) and is_none(part.stop) and is_none(part.step)):
+                view = view_slice(b, view, axis, part.start, part.stop, part.step)
+            axis += 1
+        else:
+            assert isinstance(part, ConstValue | ScalarValue)
+            view = view_index(b, view, axis, b.index(part))
+    return view_whole(b, view) if view is array else view
+
+
+def view_whole(b: Builder, array: ArrayValue) -> ArrayValue:
+    """A new view on all of an array."""
+    return b.view("slice", array, (), array.shape, ccontig=array.ccontig, corder=array.corder, axis=0, given=(False, False, False))
+
+
+def view_index(b: Builder, array: ArrayValue, axis: int, i: ScalarValue) -> ArrayValue:
+    """The view without `axis`, at position i of it. The hint must be in bounds; the node leaves the region where the index is not."""
+    if not -array.shape[axis] <= i.hint < array.shape[axis]:
+        raise NoRule("an index out of bounds")
+    shape = array.shape[:axis] + array.shape[axis + 1 :]
+    return b.view("index", array, (i.node,), shape, ccontig=(array.ccontig and axis == 0) or not shape, corder=array.ordered, axis=axis)
+
+
+def view_newaxis(b: Builder, array: ArrayValue, axis: int) -> ArrayValue:
+    """The view with an axis of length one before `axis`."""
+    shape = (*array.shape[:axis], 1, *array.shape[axis:])
+    return b.view("newaxis", array, (), shape, ccontig=array.ccontig, corder=array.ordered, axis=axis)
+
+
+def view_slice(b: Builder, array: ArrayValue, axis: int, start: Value, stop: Value, step: Value) -> ArrayValue:
+    """The view with `axis` sliced."""
+    limits = [None if is_none(limit) else b.index(limit) for limit in (start, stop, step)]
+    by = limits[2]
+    if by is not None and not b.compare("ne", by, b.index(0)):
+        raise NoRule("a slice step of zero")
+    hints = (None if limit is None else limit.hint for limit in limits)
+    length = len(range(*slice(*hints).indices(array.shape[axis])))
+    shape = (*array.shape[:axis], length, *array.shape[axis + 1 :])
+    dense = axis == 0 and (by is None or b.known(by) == 1)
+    given = tuple(limit is not None for limit in limits)
+    nodes = [limit.node for limit in limits if limit is not None]
+    return b.view("slice", array, nodes, shape, ccontig=array.ccontig and dense, corder=array.ordered, axis=axis, given=given)

@@ -1,0 +1,67 @@
+"""Writes into arrays: what may be stored, and the `store` node."""
+
+from __future__ import annotations
+
+from tierup.arrays.builder import Builder, NoRule
+from tierup.arrays.numpy_rules.dtypes import can_astype, same_kind
+from tierup.arrays.values import ArrayValue
+from tierup.graph.ir import NOTHING, Node
+
+_VIEWS = frozenset({"slice", "index", "newaxis", "transpose", "reshape", "broadcast", "real", "imag"})
+
+
+def require_writeable(target: ArrayValue) -> None:
+    """NoRule for a read-only target (NumPy raises ValueError)."""
+    if not target.writeable:
+        raise NoRule("a read-only array as the target")
+
+
+def store_same_kind(b: Builder, target: ArrayValue, value: ArrayValue) -> None:
+    """Store a ufunc's fresh result into its output operand, with the ufunc's casting rule."""
+    require_writeable(target)
+    if value.dtype != target.dtype:
+        if not same_kind(value.dtype, target.dtype):
+            raise NoRule("the output's dtype cannot take the result")
+        value = astype(b, value, target.dtype)
+    if value.ndim > target.ndim:
+        raise NoRule("an output operand of lower rank than the result")
+    secure_broadcast(b, target, value)
+    b.node("store", (target.node, value.node), NOTHING)
+
+
+def astype(b: Builder, value: ArrayValue, code: str) -> ArrayValue:
+    """A fresh array of another dtype, in K order."""
+    if not can_astype(value.dtype, code):
+        raise NoRule(f"a cast from {value.dtype} to {code}")
+    return b.array("astype", (value.node,), code, value.shape, ccontig=value.ordered, dtype=code)
+
+
+def truth(b: Builder, array: ArrayValue) -> ArrayValue:
+    """The array as bools."""
+    return array if array.dtype == "b1" else astype(b, array, "b1")
+
+
+def copy(b: Builder, value: ArrayValue, order: str = "K") -> ArrayValue:
+    """A fresh copy."""
+    return b.array("copy", (value.node,), value.dtype, value.shape, ccontig=order == "C" or value.ordered, order=order)
+
+
+def secure_broadcast(b: Builder, target: ArrayValue, value: ArrayValue) -> None:
+    """Check that value, of no higher rank, broadcasts to the target's shape."""
+    for back in range(1, value.ndim + 1):
+        have, want = b.dim(value, value.ndim - back), b.dim(target, target.ndim - back)
+        if have.hint == want.hint:
+            b.check("eq", have, want)
+        elif have.hint == 1:
+            b.check("eq", have, b.index(1))
+        else:
+            raise NoRule("a value that does not broadcast to the target")
+
+
+def same_view(left: Node, right: Node) -> bool:
+    """Whether two nodes describe the same elements in the same way."""
+    if left is right:
+        return True
+    if left.op != right.op or left.op not in _VIEWS or left.attrs != right.attrs or len(left.args) != len(right.args):
+        return False
+    return all(same_view(x, y) for x, y in zip(left.args, right.args, strict=True))

@@ -1,0 +1,120 @@
+"""Where regions may begin and end before anything is known: the sites and landings that the first generated code carries.
+
+A running frame cannot be given new code, so loops get their sites and landings in advance: a site where a body begins and behind every
+statement at which a region is likely to end, and landings at every statement of the same loop level.
+"""
+
+from __future__ import annotations
+
+from tierup.bytecode.canonical import Op
+from tierup.bytecode.concrete import Program
+from tierup.bytecode.flow import Flow
+from tierup.capture.scope import Listing
+from tierup.engine import stress
+
+_ENDS_STATEMENT = frozenset(
+    {Op.STORE_LOCAL, Op.STORE_NAME, Op.STORE_GLOBAL, Op.STORE_DEREF, Op.STORE_SUBSCR, Op.STORE_SLICE, Op.STORE_ATTR, Op.POP_TOP,
+     Op.DELETE_LOCAL, Op.DELETE_NAME, Op.DELETE_SUBSCR, Op.DELETE_ATTR, Op.RESUME}
+)  # fmt: skip
+_ENDS_REGION = frozenset({Op.CALL, Op.CALL_FUNCTION_EX, Op.STORE_SUBSCR, Op.STORE_SLICE, Op.STORE_ATTR, Op.STORE_GLOBAL, Op.OTHER})
+_RETURNS = frozenset({Op.RETURN_VALUE, Op.RETURN_CONST})
+_WORTH_A_SITE = frozenset({Op.BINARY_OP, Op.CALL, Op.CALL_FUNCTION_EX, Op.UNARY_NEGATIVE, Op.UNARY_INVERT, Op.STORE_SUBSCR, Op.STORE_SLICE})
+
+
+def _loop_of(flow: Flow, index: int) -> frozenset[int] | None:
+    """Body of the innermost loop around an instruction."""
+    loop = flow.loop_of(index)
+    return None if loop is None else loop.body
+
+
+def statement_starts(program: Program, listing: Listing, flow: Flow) -> list[int]:
+    """Boundaries at which a statement begins: behind a store or a dropped value, or where a jump leads to with no expression half done."""
+    starts = []
+    previous = None
+    for canon in listing.canons:
+        if previous is not None and canon.index != previous.index and flow.depth[canon.index] is not None:
+            begins = previous.op in _ENDS_STATEMENT or _line_change(program, previous.index, canon.index)
+            if begins and program.is_boundary(canon.index):
+                starts.append(canon.index)
+        previous = canon
+    return starts
+
+
+def _line_change(program: Program, before: int, at: int) -> bool:
+    """A jump target on a new line begins a statement, too (the first instruction of a branch)."""
+    return at in program.jump_targets and program.instrs[before].positions[0] != program.instrs[at].positions[0]
+
+
+def _every_boundary(program: Program, flow: Flow) -> list[int]:
+    return [i for i in range(len(program)) if flow.depth[i] is not None and program.is_boundary(i)]
+
+
+def initial_sites(program: Program, listing: Listing, flow: Flow) -> list[int]:
+    """The entry, the beginnings of loop bodies, and in loops the statements behind likely ends of regions."""
+    if stress.mode() is not None and len(program) <= stress.MAX_STRESSED_INSTRUCTIONS:
+        return _every_boundary(program, flow)
+    if not any(canon.op in _WORTH_A_SITE for canon in listing.canons):
+        return []
+    sites = []
+    resume = next((canon.index for canon in listing.canons if canon.op is Op.RESUME), None)
+    if resume is not None:
+        sites.append(resume)
+    starts = statement_starts(program, listing, flow)
+    for loop in flow.loops:
+        if _has_work(listing, loop.body):
+            sites.extend(_loop_sites(listing, flow, loop.header, loop.body, starts))
+    return sorted(set(sites))
+
+
+def _has_work(listing: Listing, body: frozenset[int]) -> bool:
+    return any(canon.op in _WORTH_A_SITE for canon in listing.canons if canon.index in body)
+
+
+def _loop_sites(listing: Listing, flow: Flow, header: int, body: frozenset[int], starts: list[int]) -> list[int]:
+    first = listing.canons[listing.position[header]]
+    sites = []
+    inside = [s for s in starts if s in body and _loop_of(flow, s) == body]
+    if first.op is Op.FOR_ITER:
+        entry = first.next_index
+        after = listing.canons[listing.position[entry]]
+        if after.op in (Op.STORE_LOCAL, Op.STORE_NAME) and after.next_index in body:
+            entry = after.next_index
+        sites.append(entry)
+    else:
+        sites.append(header)
+    pending = False
+    for canon in listing.canons:
+        if canon.index not in body:
+            continue
+        if pending and canon.index in inside:
+            sites.append(canon.index)
+            pending = False
+        pending = pending or canon.op in _ENDS_REGION
+    return sites
+
+
+def landings(program: Program, listing: Listing, flow: Flow, index: int) -> tuple[bool, list[int]]:
+    """(whether the site is in a loop, the instructions at which its regions may end in the first generated code)."""
+    body = _loop_of(flow, index)
+    if stress.mode() is not None:
+        boundaries = _every_boundary(program, flow)
+        ahead = [i for i in boundaries if i > index] + [i for i in boundaries if i < index]
+        return body is not None, ahead[: stress.MAX_STRESSED_EXITS]
+    found = [s for s in statement_starts(program, listing, flow) if s != index and _loop_of(flow, s) == body]
+    for canon in listing.canons:
+        at = canon.index
+        if flow.depth[at] is None or not program.is_boundary(at):
+            continue
+        if canon.op in _RETURNS and _loop_of(flow, at) == body:
+            found.append(at)
+        elif body is not None and canon.op in (Op.JUMP, Op.POP_JUMP_IF) and at in body and _loop_of(flow, at) == body:
+            target = canon.arg[0] if canon.op is Op.JUMP else canon.arg[1]
+            if target <= at:
+                found.append(at)
+    return body is not None, sorted(set(found), key=lambda i: (i < index, i))
+
+
+def top_is_null(flow: Flow, index: int) -> bool:
+    """Whether the top stack slot before an instruction is a NULL."""
+    depth = flow.depth[index]
+    return bool(depth and flow.nulls[index] >> (depth - 1) & 1)

@@ -1,0 +1,233 @@
+"""Translation: what happens when a site is hot. Live values in; a specialisation, a back-off or a dead site out."""
+
+from __future__ import annotations
+
+import threading
+from types import FunctionType
+
+from tierup import _core
+from tierup.arrays import protocol
+from tierup.bytecode.canonical import Op
+from tierup.bytecode.concrete import decode, expand_superinstructions
+from tierup.capture.executor import Request, capture
+from tierup.capture.outcome import BreakPoint, Captured, Rejected
+from tierup.capture.scope import Listing
+from tierup.engine import stress
+from tierup.engine.units import SiteState, Specialisation, Unit, make_listing, unit_of
+from tierup.graph.printer import print_graph
+from tierup.guards.lower import lower_checks
+from tierup.native.compile import compile_graph
+from tierup.runtime import config, events, stats
+
+MAX_SPECIALISATIONS = 64
+MAX_FAILURES = 12
+
+_lock = threading.RLock()
+_in_translation = threading.local()
+
+
+def on_heat(site: _core.Site, live: _core.LiveFrame) -> bool:
+    """A site's callback. True: look up once more, the site has something new. Never raises Exception; reports instead."""
+    unit = unit_of(live.code)
+    if unit is None or getattr(_in_translation, "active", False) or not _lock.acquire(blocking=False):
+        site.countdown = 2
+        return False
+    _in_translation.active = True
+    try:
+        return _translate_at(unit, site, live)
+    except Exception as error:  # whatever goes wrong in here, the user's code must go on
+        _report_failure(unit, site, error)
+        return False
+    finally:
+        _in_translation.active = False
+        _lock.release()
+
+
+def _report_failure(unit: Unit, site: _core.Site, error: Exception) -> None:
+    state = unit.sites.get(site.index)
+    site.countdown = 1 << 20
+    if state is not None:
+        state.failures += 3
+        state.attempts += 1
+        if state.failures > MAX_FAILURES:
+            state.dead = True
+    text = f"{type(error).__name__}: {error}"
+    events.record("error", text, unit.filename, unit.line(site.index), unit.name)
+    if config.current().strict:
+        import traceback
+
+        events.log("runtime", "".join(traceback.format_exception(error)))
+
+
+def _translate_at(unit: Unit, site: _core.Site, live: _core.LiveFrame) -> bool:
+    state = unit.sites.get(site.index)
+    if state is None or not unit.is_current(live.code):
+        # Code of an older generation: its function moves on at the next call, this frame keeps what it has.
+        unit.swap(live.function, live.code)
+        site.countdown = 1 << 30 if state is None or state.dead else 64
+        return False
+    libraries = protocol.active()
+    if not libraries:
+        # No array library in the process yet: ask again, ever more rarely.
+        state.idle = min(state.idle + 1, 14)
+        site.countdown = 64 << state.idle
+        return False
+    _core.init_numpy()
+    if state.suspended:
+        return _resume(unit, state, site)
+    return _attempt(unit, state, site, live, libraries[0])
+
+
+def _resume(unit: Unit, state: SiteState, site: _core.Site) -> bool:
+    state.suspended = False
+    unit.install(state)
+    site.countdown = unit.countdown(state)
+    return True
+
+
+def _attempt(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFrame, library: object) -> bool:
+    state.attempts += 1
+    line = unit.line(state.index)
+    events.record("attempt", "hot site", unit.filename, line, unit.name)
+    anywhere = not state.in_loop and not unit.is_module
+    with stats.timed("capture"):
+        outcome = capture(_request(unit, state, live, anywhere), library)
+    _note_stop(unit, state, outcome.stop)
+    if isinstance(outcome, Rejected):
+        return _rejected(unit, state, site, live, outcome)
+    return _specialise(unit, state, site, live, outcome)
+
+
+def _request(unit: Unit, state: SiteState, live: _core.LiveFrame, anywhere: bool) -> Request:
+    program = unit.program
+    mode = stress.mode()
+    cells = frozenset(i for i in range(program.nlocalsplus) if program.is_cell_slot(i))
+    return Request(
+        listing=unit.listing,
+        index=state.index,
+        depth=state.depth,
+        live=live,
+        slot_names=program.localsplus,
+        cell_slots=cells,
+        allowed=None if anywhere else state.targets(),
+        min_operations=max(1, unit.options.min_graph_size) if mode is None else 0,
+        limit=0 if mode is None else mode.limit(state.index + 31 * state.attempts),
+        listing_of=lambda function: _listing_of(unit, function),
+        is_boundary=program.is_boundary,
+    )
+
+
+_listings: dict[int, tuple[object, Listing]] = {}
+
+
+def _listing_of(unit: Unit, function: FunctionType) -> Listing | None:
+    """Listing of a function that may be captured through: its original code, whatever was generated for it."""
+    code = function.__code__
+    if getattr(function, "__tierup_break__", False):
+        return None
+    known = unit_of(code)
+    if known is not None:
+        return known.listing
+    cached = _listings.get(id(code))
+    if cached is None or cached[0] is not code:
+        cached = (code, make_listing(expand_superinstructions(decode(code))))
+        if len(_listings) > 512:
+            _listings.clear()
+        _listings[id(code)] = cached
+    return cached[1]
+
+
+def _note_stop(unit: Unit, state: SiteState, stop: BreakPoint) -> None:
+    state.stops[stop.index] = stop
+    detail = f"in {stop.inlined}" if stop.inlined else ""
+    if stop.reason not in ("return", "the end of a loop's body"):
+        events.record("break", stop.reason, unit.filename, stop.line, unit.name, detail)
+
+
+def _rejected(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFrame, outcome: Rejected) -> bool:
+    state.failures += 1
+    state.reasons[outcome.reason] += 1
+    events.record("rejected", outcome.reason, unit.filename, unit.line(state.index), unit.name)
+    moved = _follow(unit, state, outcome.stop)
+    if not state.specs and state.failures >= 3:
+        state.dead = True
+        events.record("abandoned", outcome.reason, unit.filename, unit.line(state.index), unit.name)
+    if (moved or state.dead) and not unit.is_module and unit.regenerate():
+        unit.swap(live.function, live.code)
+    site.countdown = 1 << 30 if state.dead else unit.countdown(state)
+    if not state.dead:
+        events.record("backoff", outcome.reason, unit.filename, unit.line(state.index), unit.name)
+    return False
+
+
+def _follow(unit: Unit, state: SiteState, stop: BreakPoint) -> bool:
+    """Make the sites at which capture can go on behind a region's end. True if any is new."""
+    if stop.resume_at_break:
+        candidates = [stop.index]
+    else:
+        canon = unit.listing.canons[unit.listing.position[stop.index]]
+        if canon.op in (Op.RETURN_VALUE, Op.RETURN_CONST, Op.JUMP):
+            return False
+        candidates = [unit.program.boundary_after(stop.index)]
+        if canon.op in (Op.POP_JUMP_IF, Op.JUMP_IF_OR_POP):
+            candidates.append(canon.arg[1])
+    return any([unit.add_site(i) for i in candidates if i != state.index])
+
+
+def _specialise(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFrame, outcome: Captured) -> bool:
+    key = _key(outcome)
+    if any(spec.key == key for spec in state.specs):
+        return _alarmed(unit, state, site)
+    if len(state.specs) >= MAX_SPECIALISATIONS:
+        state.failures += 1
+        site.countdown = unit.countdown(state)
+        events.record("backoff", "too many specialisations", unit.filename, unit.line(state.index), unit.name)
+        return False
+    spec = _compile(unit, state, outcome, key)
+    state.specs.append(spec)
+    state.failures = max(0, len(state.specs) // 8 - 1)
+    events.record("specialised", outcome.stop.reason, unit.filename, unit.line(state.index), unit.name)
+    running = unit.newest
+    new_exit = state.exit_number(outcome.landing, outcome.top_null) < 0
+    if new_exit:
+        unit.add_exit(state, outcome.landing, outcome.top_null)
+    grew = _follow(unit, state, outcome.stop)
+    if (new_exit or grew) and not unit.is_module and unit.regenerate():
+        # This frame still runs the older code: its site takes what it has a landing for.
+        unit.install(state, running)
+        unit.swap(live.function, live.code)
+    else:
+        unit.install(state)
+    site.countdown = unit.countdown(state)
+    return True
+
+
+def _alarmed(unit: Unit, state: SiteState, site: _core.Site) -> bool:
+    """The same region again: its checks hold but it left at run time (an overflow, a floating-point alarm). Wait, ever longer."""
+    state.failures += 1
+    state.suspended = True
+    unit.install(state)
+    site.countdown = unit.countdown(state)
+    events.record("backoff", "the region leaves at run time", unit.filename, unit.line(state.index), unit.name)
+    return False
+
+
+def _key(outcome: Captured) -> str:
+    checks = "\n".join(f"{c}{id(c.payload)}" if c.kind in ("IS", "IS_WEAK", "TYPE_IS", "FUNC_CODE") else str(c) for c in outcome.guards)
+    return f"{print_graph(outcome.graph)}\n{checks}"
+
+
+def _compile(unit: Unit, state: SiteState, outcome: Captured, key: str) -> Specialisation:
+    if events.wants("capture"):
+        events.log("capture", f"{unit.name}: site {state.index} → {outcome.landing}: {outcome.operations} operations, then {outcome.stop.reason}")
+    if events.wants("guards"):
+        events.log("guards", "\n".join(str(c) for c in outcome.guards))
+    if events.wants("graph"):
+        events.log("graph", print_graph(outcome.graph))
+    with stats.timed("compile"):
+        compiled = compile_graph(outcome.graph, state.exprs)
+    checks = tuple(outcome.guards)
+    stats.count("kernels", len(compiled.kernels))
+    return Specialisation(
+        checks, lower_checks(checks, state.exprs), outcome.graph, key, compiled, outcome.landing, outcome.top_null, outcome.operations
+    )

@@ -1,0 +1,234 @@
+"""A unit: one original code object, its sites and specialisations, and the newest code generated for it."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from tierup import _core
+from tierup.bytecode.canonical import canonicalise
+from tierup.bytecode.concrete import Program, decode, expand_superinstructions
+from tierup.bytecode.flow import Flow
+from tierup.bytecode.splice import Exit, SiteSpec, splice
+from tierup.capture.outcome import BreakPoint
+from tierup.capture.scope import Listing
+from tierup.engine import places, stress
+from tierup.graph.ir import Graph
+from tierup.guards.checks import Check
+from tierup.guards.lower import ExpressionTable
+from tierup.runtime import events
+from tierup.runtime.config import Options
+
+if TYPE_CHECKING:
+    from tierup.native.compile import Compiled
+
+MAX_GENERATIONS = 40
+MAX_EXITS = 48
+
+
+@dataclass(slots=True)
+class Specialisation:
+    """What one translation made: guards, graph and plan for one site."""
+
+    checks: tuple[Check, ...]
+    lowered: tuple[tuple[int, int, object], ...]
+    graph: Graph
+    key: str
+    compiled: Compiled
+    landing: int
+    top_null: bool
+    operations: int
+
+
+@dataclass(slots=True)
+class SiteState:
+    """A place where a region may begin, over all generations of the code."""
+
+    index: int
+    depth: int
+    in_loop: bool
+    exits: list[Exit]
+    specs: list[Specialisation] = field(default_factory=list)
+    exprs: ExpressionTable = field(default_factory=ExpressionTable)
+    attempts: int = 0
+    failures: int = 0
+    idle: int = 0
+    dead: bool = False
+    suspended: bool = False
+    stops: dict[int, BreakPoint] = field(default_factory=dict)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def exit_number(self, target: int, top_null: bool) -> int:
+        """Number of the landing in the code, -1 if it has none."""
+        wanted = Exit(target, top_null)
+        return self.exits.index(wanted) if wanted in self.exits else -1
+
+    def targets(self) -> frozenset[int]:
+        return frozenset(e.target_index for e in self.exits)
+
+
+@dataclass(slots=True)
+class Generation:
+    """One generated code object and the sites in it."""
+
+    code: CodeType
+    sites: dict[int, _core.Site]
+    exits: dict[int, tuple[Exit, ...]]
+
+
+class Unit:
+    """See the module. Held by the original code object (co_extra); generated code holds it weakly."""
+
+    def __init__(self, code: CodeType, options: Options, first_countdown: int) -> None:
+        self.options = options
+        self.name = code.co_qualname
+        self.filename = code.co_filename
+        self.firstlineno = code.co_firstlineno
+        self.first_countdown = first_countdown
+        self._original = weakref.ref(code)
+        self.program: Program = expand_superinstructions(decode(code))
+        self.flow: Flow = Flow(self.program)
+        self.listing: Listing = make_listing(self.program)
+        self.is_module = not code.co_flags & 0x2  # CO_NEWLOCALS
+        self.sites: dict[int, SiteState] = {}
+        self.generations = 0
+        self.newest: Generation | None = None
+        self._older: list[weakref.ref[CodeType]] = []
+        for index in places.initial_sites(self.program, self.listing, self.flow):
+            self.add_site(index)
+        if self.sites:
+            self.regenerate()
+
+    @property
+    def original(self) -> CodeType | None:
+        return self._original()
+
+    @property
+    def code(self) -> CodeType | None:
+        """What functions of this unit should run now; None if the original code is gone and nothing was generated."""
+        return self.newest.code if self.newest is not None else self.original
+
+    def line(self, index: int) -> int:
+        return self.program.instrs[index].positions[0] or self.firstlineno
+
+    def add_site(self, index: int) -> bool:
+        """Make a place for a region. False if there is one already or none can be there."""
+        depth = self.flow.depth[index] if index < len(self.program) else None
+        if index in self.sites or depth is None or not self.program.is_boundary(index):
+            return False
+        in_loop, landings = places.landings(self.program, self.listing, self.flow, index)
+        exits = [Exit(i, places.top_is_null(self.flow, i)) for i in landings[:MAX_EXITS]]
+        self.sites[index] = SiteState(index, depth, in_loop, exits)
+        return True
+
+    def add_exit(self, site: SiteState, target: int, top_null: bool) -> None:
+        """Ask the next generation for a landing."""
+        if site.exit_number(target, top_null) < 0:
+            site.exits.append(Exit(target, top_null))
+
+    # -- generated code ------------------------------------------------------------------------------------------
+
+    def regenerate(self) -> bool:
+        """Make the code anew with all live sites and their landings. False if there were too many generations."""
+        if self.generations >= MAX_GENERATIONS:
+            return False
+        self.generations += 1
+        alive = [s for s in sorted(self.sites.values(), key=lambda s: s.index) if not s.dead]
+        if not alive:
+            self.newest = None
+            return True
+        sites = {s.index: _core.Site(s.index, s.depth) for s in alive}
+        spliced = splice(self.program, [SiteSpec(s.index, sites[s.index], tuple(s.exits)) for s in alive])
+        generation = Generation(spliced.code, sites, {s.index: tuple(s.exits) for s in alive})
+        _core.code_extra_set(spliced.code, weakref.ref(self))
+        mode = stress.mode()
+        for state in alive:
+            site = sites[state.index]
+            site.enabled = mode is None or mode.kind != "miss"
+            site.bind(spliced.code, spliced.site_instr[state.index])
+            site.callback = _callback
+            site.countdown = self.countdown(state)
+        self.newest = generation
+        for state in alive:
+            self.install(state)
+        if events.wants("bytecode"):
+            events.log("bytecode", f"{self.name}: generation {self.generations}, sites at {[s.index for s in alive]}")
+        return True
+
+    def countdown(self, state: SiteState) -> int:
+        """Visits until the next attempt: exponential back-off by the failures so far."""
+        if not state.attempts:
+            return self.first_countdown
+        return min(1 << min(state.failures * 2, 30), 1 << 30)
+
+    def install(self, state: SiteState, generation: Generation | None = None) -> None:
+        """Give the site of a generation (the newest) its specialisations; those for which its code has no landing miss there."""
+        generation = generation or self.newest
+        if generation is None or state.index not in generation.sites:
+            return
+        exits = generation.exits[state.index]
+        specs = []
+        for spec in [] if state.suspended else state.specs:
+            wanted = Exit(spec.landing, spec.top_null)
+            number = exits.index(wanted) if wanted in exits else -1
+            specs.append((spec.lowered, spec.compiled.plan, number, spec.top_null))
+        generation.sites[state.index].install(state.exprs.exprs(), specs)
+
+    def is_current(self, code: CodeType) -> bool:
+        return self.newest is not None and code is self.newest.code
+
+    def swap(self, function: Any, running: CodeType) -> None:
+        """Let a function run the newest code from its next call on."""
+        code = self.code
+        if isinstance(function, FunctionType) and code is not None and function.__code__ is running and code is not running:
+            function.__code__ = code
+
+    def counts(self) -> tuple[int, int, int]:
+        """(hits, misses, alarms) of the newest code's sites."""
+        if self.newest is None:
+            return 0, 0, 0
+        sites = self.newest.sites.values()
+        alarms = sum(spec.compiled.plan.alarms for state in self.sites.values() for spec in state.specs)
+        return sum(s.hits for s in sites), sum(s.misses for s in sites), alarms
+
+
+def make_listing(program: Program) -> Listing:
+    """Canonical instructions with their positions."""
+    canonical = canonicalise(program)
+    return Listing(program, canonical.canons, canonical.position)
+
+
+def _callback(site: _core.Site, live: _core.LiveFrame) -> bool | None:
+    from tierup.engine.translate import on_heat
+
+    return on_heat(site, live)
+
+
+_units: weakref.WeakSet[Unit] = weakref.WeakSet()
+
+
+def all_units() -> list[Unit]:
+    """Units that are alive."""
+    return list(_units)
+
+
+def unit_of(code: CodeType) -> Unit | None:
+    """The unit of an original or generated code object."""
+    extra = _core.code_extra_get(code)
+    if isinstance(extra, weakref.ref):
+        found = extra()
+        return found if isinstance(found, Unit) else None
+    return extra if isinstance(extra, Unit) else None
+
+
+def unit_for(code: CodeType, options: Options, first_countdown: int = 1) -> Unit:
+    """The code's unit, made if there is none."""
+    unit = unit_of(code)
+    if unit is None:
+        unit = Unit(code, options, first_countdown)
+        _core.code_extra_set(code, unit)
+        _units.add(unit)
+    return unit

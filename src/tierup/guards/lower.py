@@ -1,0 +1,49 @@
+"""Lowering: sources to a site's expression table, checks to tuples over it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from tierup import _core
+from tierup.guards.checks import Check
+from tierup.guards.sources import Pinned, Source
+
+
+class ExpressionTable:
+    """The expressions of one site, shared by all its specialisations: each source once, bases before what builds on them."""
+
+    def __init__(self) -> None:
+        self._index: dict[Source, int] = {}
+        self._exprs: list[tuple[int, int, object]] = []
+
+    def index(self, source: Source) -> int:
+        """Position of the source, added if new."""
+        known = self._index.get(source)
+        if known is not None:
+            return known
+        base = -1 if source.base is None else self.index(source.base)
+        arg = source.arg.value if isinstance(source.arg, Pinned) else source.arg
+        if source.kind == "WEAK":
+            arg = weakref.ref(arg)
+        self._exprs.append((_core.EXPR_KINDS[source.kind], base, arg))
+        self._index[source] = len(self._exprs) - 1
+        return len(self._exprs) - 1
+
+    def __getitem__(self, source: Source) -> int:
+        return self.index(source)
+
+    def exprs(self) -> tuple[tuple[int, int, object], ...]:
+        return tuple(self._exprs)
+
+
+def lower_checks(checks: Iterable[Check], table: ExpressionTable) -> tuple[tuple[int, int, Any], ...]:
+    """The native form of a specialisation's checks."""
+    out = []
+    for check in checks:
+        payload = check.payload.value if isinstance(check.payload, Pinned) else check.payload
+        if check.kind == "IS_WEAK":
+            payload = weakref.ref(payload)
+        out.append((_core.CHECK_KINDS[check.kind], table.index(check.source), payload))
+    return tuple(out)
