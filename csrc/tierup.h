@@ -39,6 +39,9 @@ typedef struct {            /* one lookup: values are evaluated at most once */
 GuardTree *GuardTree_new(PyObject *exprs, PyObject *specs);
 void GuardTree_free(GuardTree *);
 int GuardTree_nexprs(const GuardTree *);
+int GuardTree_traverse(GuardTree *, visitproc visit, void *arg);
+void GuardTree_reach(const GuardTree *, int *slots, int *stack); /* how many localsplus slots and stack positions its expressions read up to */
+PyObject *GuardTree_text(const GuardTree *);
 PyObject *Lookup_value(Lookup *, int expr);   /* borrowed; NULL without exception: no value */
 /* Calls try_spec(ctx, index) for every specialisation whose checks hold, most specific/oldest first, until it returns other than 1 (miss).
    Returns that value, or 1 when none matched. */
