@@ -107,7 +107,9 @@ class Program:
             index += 1
         return index
 
-    def edited(self, instrs: Iterable[ConcreteInstr], exceptions: Iterable[ExceptionEntry], consts: tuple[object, ...] | None = None) -> Program:
+    def edited(
+        self, instrs: Iterable[ConcreteInstr], exceptions: Iterable[ExceptionEntry], consts: tuple[object, ...] | None = None
+    ) -> Program:
         """A copy with other instructions and exception rows, and other constants where given."""
         return replace(self, instrs=tuple(instrs), table=tuple(exceptions), consts=self.consts if consts is None else consts)
 
@@ -226,5 +228,3 @@ def expand_superinstructions(program: Program) -> Program:
     moved = [i if i.target is None else i._replace(target=new_index[i.target]) for i in out]
     rows = [e._replace(start=new_index[e.start], end=new_index[e.end], target=new_index[e.target]) for e in program.table]
     return program.edited(moved, rows)
-
-
