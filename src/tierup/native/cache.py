@@ -1,9 +1,10 @@
 """Machine code on disk, so that a second process starts warm.
 
-One file per kernel, named by a hash of everything the code depends on: the kernel's text, the CPU with its features, the versions of
-LLVM and of the generator. NumPy is not part of it: its loops' addresses are arguments. The folder belongs to the user alone (mode 0700)
-and is refused otherwise: what lies there will be executed. A file is a header with a checksum and the code; a damaged, foreign or older
-file counts as absent and is written anew. Files appear under their name only when complete, so processes may race.
+One file per kernel, named by a hash of all that the code depends on: the LLVM text (so a change of the generator needs no version of
+its own), the CPU with its features, LLVM's version. NumPy is not part of it: its loops' addresses are arguments. The folder belongs to
+the user alone (mode 0700) and is refused otherwise: what lies there will be executed. A file is a header with a checksum and the code;
+a damaged, foreign or older file counts as absent and is written anew. Files appear under their name only when complete, so processes
+may race.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from pathlib import Path
 from typing import Final
 
 from tierup import __version__
-from tierup.native import codegen
 from tierup.native.elf import Code
 from tierup.runtime import config, events
 
@@ -34,8 +34,8 @@ class Unusable(Exception):
 
 
 def key(text: str, cpu: str) -> str:
-    """The name under which the code of a kernel text is stored. cpu: name, features and LLVM version."""
-    parts = (text, cpu, __version__, str(codegen.REVISION), str(_FORMAT))
+    """The name under which the code of an LLVM text is stored. cpu: CPU and compiler."""
+    parts = (text, cpu, __version__, str(_FORMAT))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -17,9 +17,6 @@ from typing import Final
 from tierup.native.kernels import ITEMSIZE, KernelOp, KernelSpec, Ref
 from tierup.native.ops import Emitter, Vec, component, generated, is_complex, llvm_type
 
-REVISION: Final = 1
-"""Part of the cache key: raise it whenever generated code changes."""
-
 _CHUNK: Final = 128
 _CACHE_BYTES: Final = 32768
 """What a block's intermediates may fill: a first-level cache."""
@@ -387,11 +384,13 @@ class _Generator:
         sizes = [*self.slots, *(ITEMSIZE[d] for d in self.spec.output_dtypes), *(ITEMSIZE[self.spec.inputs[a]] for a in packed)]
         live = sum(self.slots) + sum(ITEMSIZE[d] for d in (*self.spec.inputs, *self.spec.output_dtypes))
         block = _block_length(live)
-        starts = [sum(sizes[:k]) * block for k in range(len(sizes))]
-        buffer = [w.let(f"getelementptr i8, ptr %scratch, i64 {s}") for s in starts]
         nslots = len(self.slots)
         w.line(f"br i1 {w.let('icmp eq i64 %n, 0')}, label %finished, label %work")
         w.label("work")
+        # The launcher gives scratch for n elements rounded up to 64, which is at least a vector.
+        capacity = w.let(f"and i64 {w.let('add i64 %n, 63')}, -64")
+        starts = [sum(sizes[:k]) for k in range(len(sizes))]
+        buffer = [w.let(f"getelementptr i8, ptr %scratch, i64 {w.let(f'mul i64 {capacity}, {s}')}") for s in starts]
         args = [w.arg("%args", k) for k in range(self.first_out + self.nout)]
         strides = {k: w.stride(k) for k in (*range(self.nin), *range(self.first_out, self.first_out + self.nout))}
         out_at = [

@@ -100,7 +100,7 @@ def _make_kernels(program: Program, clock: _Clock) -> list[KernelInfo]:
     fused = [(k, r.bound) for k, r in enumerate(program.kernels) if isinstance(r, FusedRequest)]
     modules = [codegen.generate(b.spec, host.target()) for _, b in fused]
     clock.lap("codegen")
-    codes = [_code(b.spec, m) for (_, b), m in zip(fused, modules, strict=True)]
+    codes = [_code(m) for m in modules]
     clock.lap("llvm")
     loaded = jit.load([code for code, _ in codes]) if codes else None
     out: dict[int, KernelInfo] = {}
@@ -113,9 +113,9 @@ def _make_kernels(program: Program, clock: _Clock) -> list[KernelInfo]:
     return [out[k] for k in range(len(program.kernels))]
 
 
-def _code(spec: KernelSpec, module: codegen.Module) -> tuple[elf.Code, bool]:
+def _code(module: codegen.Module) -> tuple[elf.Code, bool]:
     """Machine code of a module, and whether it came from the cache."""
-    name = cache.key(spec.text, host.fingerprint())
+    name = cache.key(module.text, host.fingerprint())
     code = cache.read(name)
     if code is not None:
         return code, True

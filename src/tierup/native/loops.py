@@ -48,8 +48,7 @@ def reduction_identity(name: str, dtype: str) -> bytes | None:
     if name == "add" and dtype[0] in "fc":
         part = "f" if dtype in ("f4", "c8") else "d"
         minus = np.full(2 if dtype[0] == "c" else 1, -0.0, part).view(dtype)
-        total: np.ndarray = np.add.reduce(minus, keepdims=True)
-        return total.tobytes()
+        return bytes(np.add.reduce(minus, keepdims=True).tobytes())
     return np.dtype(dtype).type(identity).tobytes()
 
 
