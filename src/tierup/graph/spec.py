@@ -365,10 +365,15 @@ OPS: Final[dict[str, Op]] = {
 VIEWS: Final = frozenset(("slice", "index", "newaxis", "transpose", "reshape", "broadcast", "real", "imag"))
 """Operations whose result aliases their first argument's memory."""
 
-MUTABLE: Final = frozenset(
-    ("list", "dict", "ufunc", "where", "astype", "copy", "empty", "zeros", "full", "empty_like", "zeros_like", "reduce", "box")
-)
-"""Operations whose result is a new thing each time, which somebody may change or tell apart by identity."""
+_NEW_ARRAYS: Final = ("ufunc", "where", "astype", "copy", "empty", "zeros", "full", "empty_like", "zeros_like")
+_NEW_OBJECTS: Final = ("box", "tuple", "list", "dict", "slice_object", "method", "shape")
+
+
+def makes_new(node: Node) -> bool:
+    """Whether running the node twice makes two things: memory or objects that can be told apart, or an effect."""
+    if node.op == "reduce":
+        return isinstance(node.type, ArrayType)
+    return node.op in _NEW_ARRAYS or node.op in _NEW_OBJECTS or node.op == "store"
 
 
 def effect(node: Node) -> Effect:

@@ -11,12 +11,15 @@ from typing import Any
 from tierup import _core
 from tierup.graph.ir import Graph
 from tierup.graph.loops import loop_raises
+from tierup.graph.passes import run_passes
+from tierup.graph.verify import GraphError, verify
 from tierup.native import cache, codegen, elf, host, jit
 from tierup.native.fuse import Bound
 from tierup.native.kernels import KernelSpec
 from tierup.native.loops import NoLoop, cost_of, loop_pointers
 from tierup.native.lower import LowerError, lower, type_number
 from tierup.native.program import FusedRequest, LoopRequest, Program
+from tierup.runtime import config
 
 
 class CompileError(Exception):
@@ -60,6 +63,11 @@ class Compiled:
     """Time by phase: lower, codegen, llvm, load, plan."""
 
 
+def _verified(name: str, graph: Graph) -> None:
+    """In strict mode every pass's result is checked."""
+    verify(graph)
+
+
 class _Clock:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -76,10 +84,10 @@ def compile_graph(graph: Graph, exprs: Mapping[Any, int]) -> Compiled:
     _core.init_numpy()
     clock = _Clock()
     try:
-        program = lower(graph, exprs, host.target().has_rounding)
+        program = lower(run_passes(graph, _verified if config.current().strict else None), exprs, host.target().has_rounding)
         clock.lap("lower")
         kernels = _make_kernels(program, clock)
-    except (LowerError, NoLoop, elf.LinkError, OSError) as e:
+    except (GraphError, LowerError, NoLoop, elf.LinkError, OSError) as e:
         raise CompileError(f"{graph.name}: {e}") from e
     plan = _core.Plan(
         array.array("i", program.words).tobytes(),

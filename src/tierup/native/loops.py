@@ -49,7 +49,7 @@ def reduction_identity(name: str, dtype: str) -> bytes | None:
         part = "f" if dtype in ("f4", "c8") else "d"
         minus = np.full(2 if dtype[0] == "c" else 1, -0.0, part).view(dtype)
         return bytes(np.add.reduce(minus, keepdims=True).tobytes())
-    return np.dtype(dtype).type(identity).tobytes()
+    return bytes(np.dtype(dtype).type(identity).tobytes())
 
 
 _SLOW: Final = {
