@@ -81,6 +81,12 @@ class _Interpreter:
         self.leader = bytearray(len(scan.ops))
         self.handler: list[Row | None] = [None] * len(scan.ops)
         self.work: list[int] = []
+        self.caught: _Thrown = _NOTHING
+        """What the handler around the current run of instructions was last told."""
+        self.fixed = self.effects.fixed
+        self.special = _specials()
+        self.pushes_bool = _bool_results()
+        self.keeps_stack = _keeps_stack()
         self.deepest = 0
         self.deepest_at = 0
         self.everything = (1 << len(scan.kinds)) - 1
@@ -132,58 +138,18 @@ class _Interpreter:
 
     def _straight(self, k: int) -> None:
         """Interprets from a leader until control leaves or meets a leader with nothing new to say."""
-        scan, optable, effect = self.scan, self.table, self.effects
-        ops, args, targets, handlers = scan.ops, scan.args, scan.targets, self.handler
-        fixed, variable, jump_extra, terminal = effect.fixed, effect.variable, effect.jump_extra, optable.terminal
-        special_of, pushes_bool, keeps_stack = _specials(), _bool_results(), _keeps_stack()
-        leader, count, caught = self.leader, len(ops), _NOTHING
-        state = self.states[k]
-        assert state is not None
-        m = Masks(scan, state)
-        if self.landings.hits and scan.starts[k] in self.landings.hits:
-            m.nulls, m.bound, m.made = 0, self.everything, self.everything
+        ops, targets, leader = self.scan.ops, self.scan.targets, self.leader
+        terminal, jump_extra = self.table.terminal, self.effects.jump_extra
+        m = self._start(k)
+        self.caught = _NOTHING
         while True:
-            op = ops[k]
-            before = m.depth
-            rule = fixed[op]
-            need, pops, pushes = rule if rule is not None else variable[op](args[k])  # type: ignore[misc]
-            if before < need:
-                # 8
-                raise Fault(scan.starts[k], f"{optable.names[op]} needs {need} stack slots, there are {before}")
-            cells_all = m.cells
-            row = handlers[k]
-            if row is not None:
-                low = (1 << row.depth) - 1
-                nulls_before, cells_before, bound_before, made_before = m.nulls & low, m.cells & low, m.bound, m.made
-            special = special_of[op]
-            if special is not None:
-                wrong = special(m, args[k])
-                if wrong is not None:
-                    raise Fault(scan.starts[k], f"{optable.names[op]} {args[k]}: {wrong}")
+            op, before = ops[k], m.depth
+            if self.handler[k] is None:
+                self._apply(k, op, m)
             else:
-                base = before - pops
-                if m.nulls and m.nulls >> (before - need if rule is not None else base):
-                    # 6
-                    raise Fault(scan.starts[k], f"{optable.names[op]} takes a stack slot that may be NULL")
-                m.depth = base + pushes
-                if pops and (m.bools or m.cells):
-                    low = (1 << base) - 1
-                    m.bools &= low
-                    m.cells &= low
-                if pushes_bool[op]:
-                    m.bools |= 1 << m.depth - 1
+                self._apply_covered(k, op, m)
             if m.depth > self.deepest:
                 self.deepest, self.deepest_at = m.depth, k
-            if row is not None:
-                if before - (0 if keeps_stack[op] else pops) < row.depth:
-                    # 9
-                    raise Fault(scan.starts[k], f"exception row keeps {row.depth} stack slots, {optable.names[op]} leaves {before - pops}")
-                thrown = (row, nulls_before, cells_before, bound_before & m.bound, made_before & m.made)
-                if thrown != caught:
-                    caught = thrown
-                    self._throw(k, *thrown)
-            if k in scan.closure_tuples:
-                self._check_closure(k, before, cells_all)
             target = targets[k]
             if target >= 0 and self._jump(k, target, m, jump_extra[op]):
                 return
@@ -191,16 +157,74 @@ class _Interpreter:
                 self._check_end(k, op, before)
                 return
             k += 1
-            if k == count:
+            if k == len(ops):
                 # 19
-                raise Fault(scan.starts[k - 1], f"{optable.names[op]} falls off the end of the code")
-            if leader[k]:
-                if not self._enter(k - 1, k, m.snapshot()):
-                    return
-                state = self.states[k]
-                assert state is not None
-                m.depth, m.nulls, m.bools, m.cells, m.bound, m.made = state
-                caught = _NOTHING
+                raise Fault(self.scan.starts[k - 1], f"{self.table.names[op]} falls off the end of the code")
+            if leader[k] and not self._join(k, m):
+                return
+
+    def _start(self, k: int) -> Masks:
+        state = self.states[k]
+        assert state is not None
+        m = Masks(self.scan, state)
+        if self.landings.hits and self.scan.starts[k] in self.landings.hits:
+            m.nulls, m.bound, m.made = 0, self.everything, self.everything
+        return m
+
+    def _join(self, k: int, m: Masks) -> bool:
+        """Falls through into a leader; False if that says nothing new."""
+        if not self._enter(k - 1, k, m.snapshot()):
+            return False
+        state = self.states[k]
+        assert state is not None
+        m.depth, m.nulls, m.bools, m.cells, m.bound, m.made = state
+        self.caught = _NOTHING
+        return True
+
+    def _apply(self, k: int, op: int, m: Masks) -> None:
+        """Checks one instruction and changes the masks as it does."""
+        before = m.depth
+        rule, arg = self.fixed[op], self.scan.args[k]
+        need, pops, pushes = rule if rule is not None else self.effects.of(op, arg)
+        if before < need:
+            # 8
+            raise Fault(self.scan.starts[k], f"{self.table.names[op]} needs {need} stack slots, there are {before}")
+        if k in self.scan.closure_tuples:
+            self._check_closure(k, before, m.cells)
+        special = self.special[op]
+        if special is not None:
+            wrong = special(m, arg)
+            if wrong is not None:
+                raise Fault(self.scan.starts[k], f"{self.table.names[op]} {arg}: {wrong}")
+            return
+        base = before - pops
+        # An instruction with a fixed effect looks at all the slots it needs, one with an operand may reach far down to a single slot.
+        if m.nulls and m.nulls >> (before - need if rule is not None else base):
+            # 6
+            raise Fault(self.scan.starts[k], f"{self.table.names[op]} takes a stack slot that may be NULL")
+        m.depth = base + pushes
+        if pops and (m.bools or m.cells):
+            low = (1 << base) - 1
+            m.bools &= low
+            m.cells &= low
+        if self.pushes_bool[op]:
+            m.bools |= 1 << (m.depth - 1)
+
+    def _apply_covered(self, k: int, op: int, m: Masks) -> None:
+        """The same for an instruction under an exception row: what the handler gets is the meet of before and after."""
+        row = self.handler[k]
+        assert row is not None
+        before, low = m.depth, (1 << row.depth) - 1
+        nulls, cells, bound, made = m.nulls & low, m.cells & low, m.bound, m.made
+        self._apply(k, op, m)
+        left = before if self.keeps_stack[op] else before - self.effects.of(op, self.scan.args[k])[1]
+        if left < row.depth:
+            # 9
+            raise Fault(self.scan.starts[k], f"exception row keeps {row.depth} stack slots, {self.table.names[op]} leaves {left}")
+        thrown = (row, nulls, cells, bound & m.bound, made & m.made)
+        if thrown != self.caught:
+            self.caught = thrown
+            self._throw(k, *thrown)
 
     def _jump(self, k: int, target: int, m: Masks, extra: int) -> bool:
         """Takes the jump edge. True if it is a landing: then nothing else follows."""

@@ -7,13 +7,13 @@ which brings the stack to the landing's depth and jumps there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Final, NamedTuple
 
 from tierup.bytecode.assemble import assemble_fields, stack_depths
-from tierup.bytecode.concrete import ConcreteInstr, ExceptionEntry, Program
+from tierup.bytecode.concrete import ConcreteInstr, ExceptionEntry, Program, fuse_superinstructions
 from tierup.bytecode.opcodes import OpTable, table
 from tierup.bytecode.verify import Landings, verify_fields
 
@@ -52,16 +52,16 @@ def splice(program: Program, sites: Iterable[SiteSpec], *, verify: bool = True) 
     """The program's code with sites inserted. ValueError for a site or landing that is no boundary or cannot be reached."""
     ordered = sorted(sites, key=lambda s: s.index)
     edit = _Splicer(program, ordered)
-    spliced = edit.run()
+    spliced, moved = fuse_superinstructions(edit.run())
     assembled = assemble_fields(spliced)
     if verify:
         units = assembled.units
         landings = Landings(
-            hits=frozenset(units[i] for i in edit.hit_entries),
-            jumps=frozenset(assembled.own_units[i] for i in edit.landing_jumps),
+            hits=frozenset(units[moved[i]] for i in edit.hit_entries),
+            jumps=frozenset(assembled.own_units[moved[i]] for i in edit.landing_jumps),
         )
         verify_fields(assembled.fields, landings)
-    tests = {site: assembled.own_units[index] for site, index in edit.tests.items()}
+    tests = {site: assembled.own_units[moved[index]] for site, index in edit.tests.items()}
     return Spliced(assembled.fields.build(), tests)
 
 
@@ -123,16 +123,16 @@ class _Splicer:
 
     def _check(self) -> None:
         for spec in self.sites.values():
-            self._check_place(spec.index, "site")
+            self._check_place(spec.index, "site", self.program.is_boundary)
             for end in spec.exits:
-                self._check_place(end.target_index, "landing")
+                self._check_place(end.target_index, "landing", self.program.can_land)
 
-    def _check_place(self, index: int, what: str) -> None:
+    def _check_place(self, index: int, what: str, allowed: Callable[[int], bool]) -> None:
         if not 0 <= index < len(self.program):
             raise ValueError(f"{what} at index {index}: the program has {len(self.program)} instructions")
         name = self.program.instrs[index].name
-        if not self.program.is_boundary(index):
-            raise ValueError(f"{what} at index {index}: inside the unit of {name} that starts at {self.program.boundary(index)}")
+        if not allowed(index):
+            raise ValueError(f"{what} at index {index}: not allowed at {name} (its unit starts at {self.program.boundary(index)})")
         if self.depth[index] is None:
             raise ValueError(f"{what} at index {index}: {name} cannot be reached")
 
