@@ -123,7 +123,9 @@ class _Values:
             return self._tuple(at)
         if text.startswith("complex(", at):
             (re_, im), end = self._items(at + len("complex("))
-            return complex(re_, im), end  # type: ignore[arg-type]
+            if not (isinstance(re_, float) and isinstance(im, float)):
+                raise ValueError("a complex number of two floats")
+            return complex(re_, im), end
         if text[at] == "$":
             end = at + 1 + len(re.match(r"\d*", text[at + 1 :])[0])  # type: ignore[index]
             return self.opaque[text[at:end]], end

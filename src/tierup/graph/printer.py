@@ -42,7 +42,7 @@ def format_value(value: object) -> str | None:
 
 def _float(value: float) -> str:
     """repr, but a NaN with its bits."""
-    return f"nan:{struct.unpack('<Q', struct.pack('<d', value))[0]:#x}"
+    return f"nan:{struct.unpack('<Q', struct.pack('<d', value))[0]:#x}" if math.isnan(value) else repr(value)
 
 
 class _Printer:
