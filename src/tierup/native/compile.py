@@ -146,7 +146,7 @@ def _fused_kernel(bound: Bound, module: codegen.Module, address: int, loaded: ji
         block=module.block,
         cost=sum(cost_of(op.name, not op.call) for op in spec.ops),
         functions=[loop_pointers(name, loop) for name, loop in spec.calls()],
-        raises_flags=any(not op.loop or loop_raises(op.name, op.loop) for op in spec.ops),
+        raises_flags=any(op.raises for op in spec.ops),
         x87_flags=any(op.call for op in spec.ops),
         layout=layout,
         layout_out=layout_out,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from tierup.graph.loops import cast_raises, loop_raises
+
 ITEMSIZE: Final[dict[str, int]] = {
     "b1": 1, "i1": 1, "u1": 1, "i2": 2, "u2": 2, "i4": 4, "u4": 4, "i8": 8, "u8": 8, "f4": 4, "f8": 8, "c8": 8, "c16": 16,
 }  # fmt: skip
@@ -46,6 +48,13 @@ class KernelOp:
     call: bool = False
     implicit: bool = False
     """A cast that NumPy makes inside a ufunc call: it has no memory layout of its own."""
+
+    @property
+    def raises(self) -> bool:
+        """Whether it may raise a floating-point flag."""
+        if self.loop:
+            return loop_raises(self.name, self.loop)
+        return self.name == "cast" and cast_raises(self.ins[0], self.out)
 
     def __str__(self) -> str:
         how = " call" if self.call else ""

@@ -217,7 +217,7 @@ class _Lowering:
     # -- kernels ---------------------------------------------------------------------------------------------------------
 
     def _kernel(self, bound: Bound) -> None:
-        self._flags |= any(raises_flags(n) for n in self._members(bound))
+        self._flags |= any(op.raises for op in bound.spec.ops)
         scalars = [self.scalar_as(n, d) for n, d in bound.scalars]
         single = self._single_loop(bound)
         if single is not None:
@@ -227,9 +227,6 @@ class _Lowering:
             raise LowerError("a kernel without array inputs")
         operands = [self.reg[n] for n in bound.inputs] + scalars
         self._launch(FusedRequest(bound), operands, bound.outputs)
-
-    def _members(self, bound: Bound) -> list[Node]:
-        return self.group_of[bound.outputs[0]].nodes
 
     @staticmethod
     def _single_loop(bound: Bound) -> tuple[str, str] | None:
