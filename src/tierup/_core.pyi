@@ -144,10 +144,10 @@ def code_extra_set(code: CodeType, value: object | None) -> None: ...
 def patch_constant(code: CodeType, index: int, value: object) -> None:
     """Replaces co_consts[index] in place (for code constants of enclosing code)."""
 
-def run_main(
-    what: CodeType | Callable[..., object], with_: dict[str, object] | tuple[object, ...], tidy: Callable[[BaseException], object], /
-) -> int:
+def run_main(what: CodeType | Callable[..., object], with_: dict[str, object] | tuple[object, ...], /) -> int:
     """Runs a program (a code object in a namespace, or a function with arguments) without any frame below it, as the interpreter does.
 
-    0: it ended; 1: its exception was shown by sys.excepthook; -1: likewise, and it was a KeyboardInterrupt. tidy(exception) is called
-    before it is shown. SystemExit comes out."""
+    0: it ended; 1: its exception was shown by sys.excepthook; -1: likewise, and it was a KeyboardInterrupt. SystemExit comes out."""
+
+def make_exec(prepare: Callable[[CodeType, dict[str, object]], CodeType], /) -> Callable[[CodeType, dict[str, object]], None]:
+    """A C function exec(code, globals) that executes prepare(code, globals) instead of the code; it leaves no frame in tracebacks."""

@@ -12,7 +12,6 @@ from tierup.bytecode.opcodes import OpTable, table
 from tierup.bytecode.tables import Position, encode_exceptions, encode_locations
 
 
-
 class Assembled(NamedTuple):
     """Raw fields and where each instruction landed in them."""
 

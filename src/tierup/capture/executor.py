@@ -156,7 +156,7 @@ class Executor:
     def _finish(self, stop: BreakPoint) -> Captured | Rejected:
         wanted = -1
         reason = stop.reason
-        for point in reversed(self._checkpoints):
+        for point in reversed(self._ends(stop)):
             self.region.rollback(point.mark)
             operations = self.region.operations()
             if point is self._checkpoints[0] or point.index == self.request.index or operations < self.request.min_operations:
@@ -175,6 +175,14 @@ class Executor:
                 top_null = bool(point.stack) and isinstance(point.stack[-1], NullValue)
                 return Captured(graph, self.region.guards, point.index, top_null, stop, operations, wanted)
         return Rejected(f"no landing before: {reason}", stop, wanted)
+
+    def _ends(self, stop: BreakPoint) -> list[Checkpoint]:
+        """Checkpoints at which the region may end. After a store the next region begins with a whole statement, not in mid-expression."""
+        store = next((n.id for n in self.region.graph.nodes if n.op == "store"), None)
+        if not stop.resume_at_break or store is None:
+            return self._checkpoints
+        shallow = min((len(p.stack) for p in self._checkpoints if p.mark.nodes > store), default=0)
+        return [p for p in self._checkpoints if p.mark.nodes <= store or len(p.stack) <= shallow]
 
     def _exit(self, point: Checkpoint) -> list[ExitSlot]:
         memo: dict[int, Node] = {}
