@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from tierup.arrays.builder import NoRule
-from tierup.arrays.values import ObjectValue, Value
+from tierup.arrays.values import ConstValue, ObjectValue, Value
 from tierup.bytecode.canonical import Op
 from tierup.capture import attributes, calls, containers, control, names, operators, stack_ops
 from tierup.capture.dispatch import HANDLERS
@@ -201,6 +201,10 @@ class Executor:
         for k, value in enumerate(point.stack):
             if k >= len(initial_stack) or value is not initial_stack[k]:
                 out.append(ExitSlot("stack", k, region.materialise(value, memo)))
+        for k in range(len(point.stack), len(initial_stack)):
+            # The hit block pops these slots, and POP_TOP takes no NULL.
+            if isinstance(initial_stack[k], NullValue):
+                out.append(ExitSlot("stack", k, region.materialise(ConstValue(None), memo)))
         return out
 
 
