@@ -196,6 +196,8 @@ class _Interpreter:
             wrong = special(m, arg)
             if wrong is not None:
                 raise Fault(self.scan.starts[k], f"{self.table.names[op]} {arg}: {wrong}")
+            if k in self.scan.length_tests:
+                m.bools |= 1 << (m.depth - 1)
             return
         base = before - pops
         # An instruction with a fixed effect looks at all the slots it needs, one with an operand may reach far down to a single slot.

@@ -54,6 +54,8 @@ class Scan:
     rows: list[Row]
     closure_tuples: dict[int, int]
     """BUILD_TUPLE instructions that make a closure, and how many cells they must hold."""
+    length_tests: set[int]
+    """Comparisons of a GET_LEN with an int: they give an exact bool whatever their operand says."""
     kinds: tuple[int, ...]
 
 
@@ -72,7 +74,9 @@ def scan(fields: CodeFields, hits: frozenset[int] = frozenset()) -> Scan:
     _check_arguments(result, optable)
     _check_glue(result, optable)
     _check_prologue(result, optable)
-    _check_functions(result, hits, optable)
+    back = _Backwards(result, hits, optable)
+    _check_functions(result, back, optable)
+    _find_length_tests(result, back, optable)
     _check_locations(fields)
     return result
 
@@ -90,10 +94,17 @@ def _check_counts(fields: CodeFields) -> None:
         raise Fault(-1, f"{args} arguments, {fields.posonlyargcount} positional-only, do not fit {len(fields.varnames)} locals")
     if not fields.code or len(fields.code) % 2:
         raise Fault(-1, f"code of {len(fields.code)} bytes")
+    if fields.stacksize < _smallest_stack():
+        raise Fault(-1, f"stack size {fields.stacksize}")
     for number, value in enumerate(fields.consts):
         # 21: hash(code) hashes every constant.
         if type(value) not in _PLAIN_CONSTANTS and type(value).__hash__ is None:
             raise Fault(-1, f"constant {number} of type {type(value).__name__} is unhashable")
+
+
+def _smallest_stack() -> int:
+    """Since 3.13 the compiler gives every code object at least one slot."""
+    return 1 if table().version >= (3, 13) else 0
 
 
 def _check_locations(fields: CodeFields) -> None:
@@ -135,7 +146,7 @@ def _cut(fields: CodeFields, optable: OpTable) -> Scan:
                 raise Fault(starts[-1], f"{optable.names[op]} must be followed by {cache} zero cache units")
             at += 2 * cache
     starts.append(size >> 1)
-    return Scan(fields, ops, args, starts, own, [-1] * len(ops), [], {}, fields.kinds)
+    return Scan(fields, ops, args, starts, own, [-1] * len(ops), [], {}, set(), fields.kinds)
 
 
 def _extended(code: bytes, at: int, extended: int) -> tuple[int, int, int]:
@@ -290,7 +301,8 @@ def _argument_checks() -> list[ArgCheck | None]:
         "LOAD_FAST_LOAD_FAST": _two_locals,
         "STORE_FAST_LOAD_FAST": _two_locals,
         "STORE_FAST_STORE_FAST": _two_locals,
-        "MAKE_CELL": _own_cell,
+        # An inlined comprehension (3.12) may make a free variable's slot a cell of its own for a while.
+        "MAKE_CELL": _own_cell if optable.version < (3, 12) else _cell,
         "COPY_FREE_VARS": _free_count,
         "BINARY_OP": _between(0, len(optable.binary_symbols) - 1),
         "COMPARE_OP": _comparison(optable),
@@ -411,8 +423,8 @@ def _check_prologue(scan: Scan, optable: OpTable) -> None:
     while at < len(names) and names[at] == "MAKE_CELL":
         made.add(scan.args[at])
         at += 1
-    missing = [n for n, kind in zip(scan.fields.localsplus, scan.kinds, strict=True) if kind & KIND_CELL]
-    missing = [n for n in missing if scan.fields.localsplus.index(n) not in made]
+    names_of, kinds = scan.fields.localsplus, scan.kinds
+    missing = [names_of[slot] for slot, kind in enumerate(kinds) if kind & KIND_CELL and slot not in made]
     if missing:
         raise Fault(scan.starts[at], f"no MAKE_CELL for {', '.join(missing)} before RESUME")
     generator = bool(scan.fields.flags & CO_ANY_GENERATOR)
@@ -453,7 +465,7 @@ def _check_stop_iteration(scan: Scan, resume_at: int, optable: OpTable) -> None:
     raise Fault(scan.starts[resume_at], "the generator's body is not covered by a StopIteration handler")
 
 
-# ---- functions made here
+# ---- short patterns, over sites in between
 
 
 class _Backwards:
@@ -472,12 +484,11 @@ class _Backwards:
         return k
 
 
-def _check_functions(scan: Scan, hits: frozenset[int], optable: OpTable) -> None:
+def _check_functions(scan: Scan, back: _Backwards, optable: OpTable) -> None:
     """12: a function's closure holds as many cells as its code has free variables."""
     ops, args = scan.ops, scan.args
     make, load_const, build = optable.op("MAKE_FUNCTION"), optable.op("LOAD_CONST"), optable.op("BUILD_TUPLE")
     attribute = optable.opmap.get("SET_FUNCTION_ATTRIBUTE", -1)
-    back = _Backwards(scan, hits, optable)
     closures = {back.before(k) for k, op in enumerate(ops) if op == attribute and args[k] == 8}
     for k, op in enumerate(ops):
         if op != make:
@@ -495,3 +506,17 @@ def _check_functions(scan: Scan, hits: frozenset[int], optable: OpTable) -> None
             if built < 0 or ops[built] != build or args[built] != len(code.co_freevars):
                 raise Fault(scan.starts[k], f"the closure of {code.co_name} is no tuple of {len(code.co_freevars)} cells made just before")
             scan.closure_tuples[built] = args[built]
+
+
+def _find_length_tests(scan: Scan, back: _Backwards, optable: OpTable) -> None:
+    """A sequence pattern's length test; 3.13.0's compiler does not ask for an exact bool there."""
+    if not optable.compare_bool:
+        return
+    get_len, load_const, compare = optable.op("GET_LEN"), optable.op("LOAD_CONST"), optable.op("COMPARE_OP")
+    for k, op in enumerate(scan.ops):
+        if op == compare:
+            loaded = back.before(k)
+            if loaded > 0 and scan.ops[loaded] == load_const and type(scan.fields.consts[scan.args[loaded]]) is int:
+                measured = back.before(loaded)
+                if measured >= 0 and scan.ops[measured] == get_len:
+                    scan.length_tests.add(k)
