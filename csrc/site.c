@@ -5,6 +5,8 @@
 
 #define NEVER INT64_MAX
 
+static Py_ssize_t disabled_blocks; /* open `with tierup.disabled()` blocks of all threads */
+
 /* ---- calling the translator ----------------------------------------------------------------------------------------
  */
 
@@ -179,7 +181,7 @@ static int site_visit(Site *self)
 static int site_bool(PyObject *op)
 {
     Site *self = (Site *)op;
-    if (!self->armed || (self->installed == NULL && --self->countdown > 0)) {
+    if (!self->armed || disabled_blocks > 0 || (self->installed == NULL && --self->countdown > 0)) {
         return 0;
     }
     return site_visit(self);
@@ -467,6 +469,27 @@ PyTypeObject Site_Type = {
     .tp_getset = site_getset,
 };
 
+static PyObject *disable(PyObject *module, PyObject *arg)
+{
+    Py_ssize_t delta = PyNumber_AsSsize_t(arg, PyExc_OverflowError);
+    if (delta == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (delta < -disabled_blocks) {
+        PyErr_SetString(PyExc_ValueError, "more disabled() blocks closed than opened");
+        return NULL;
+    }
+    disabled_blocks += delta;
+    return PyLong_FromSsize_t(disabled_blocks);
+}
+
+static PyMethodDef functions[] = {
+    {"disable", disable, METH_O,
+     PyDoc_STR("disable(delta)\n\nAdds to the count of open disabled() blocks; above zero every site misses without "
+               "counting. Returns the count.")},
+    {NULL, NULL, 0, NULL},
+};
+
 int site_add_to_module(PyObject *module)
 {
     static const struct {
@@ -479,5 +502,5 @@ int site_add_to_module(PyObject *module)
             return -1;
         }
     }
-    return PyModule_AddType(module, &Site_Type);
+    return PyModule_AddFunctions(module, functions) < 0 ? -1 : PyModule_AddType(module, &Site_Type);
 }

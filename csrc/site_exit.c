@@ -47,19 +47,18 @@ static int add_write(SiteSpec *s, int index, const ExitEntry *e)
     return 0;
 }
 
-/* Stack values beyond the site's depth: there must be one for each position, and only the top may be NULL, if top_null
- * says so. */
+/* Stack values beyond the site's depth: there must be one for each position, and the top is NULL if and only if
+   top_null says so (~site cannot return NULL). Without such values top_null means nothing. */
 static int check_deep(SiteSpec *s, int index, int depth)
 {
     int top = -1;
-    int covered = 0;
     for (int i = 0; i < s->nwrites; i++) {
         if (s->writes[i].kind == EXIT_STACK && s->writes[i].slot > top) {
             top = s->writes[i].slot;
         }
     }
     s->ndeep = top >= depth ? top + 1 - depth : 0;
-    for (int position = depth; position <= top && covered >= 0; position++) {
+    for (int position = depth; position <= top; position++) {
         int found = 0;
         for (int i = 0; i < s->nwrites; i++) {
             const SiteWrite *w = &s->writes[i];
@@ -74,9 +73,7 @@ static int check_deep(SiteSpec *s, int index, int depth)
             return bad_exit(index, "the exit must name each stack slot beyond the site's depth once", position);
         }
     }
-    return s->top_null && s->ndeep == 0
-               ? bad_exit(index, "top_null without a stack slot beyond the site's depth", depth)
-               : 0;
+    return 0;
 }
 
 static int parse_spec(SiteSpec *s, int index, PyObject *tuple, int depth)

@@ -118,6 +118,23 @@ def test_disabled_and_unbound() -> None:
         site.enabled = 1  # type: ignore[assignment]
 
 
+def test_disabling_all_sites() -> None:
+    f, site = host(CHOOSE)
+    site.install([], [spec([])])
+    assert (_core.disable(1), _core.disable(1)) == (1, 2)
+    try:
+        assert f(1)[0] == "miss"
+        _core.disable(-1)
+        assert f(1)[0] == "miss"
+    finally:
+        assert _core.disable(-1) == 0
+    assert f(1)[0] == "hit"
+    assert (site.hits, site.misses) == (1, 0)
+    with pytest.raises(ValueError):
+        _core.disable(-1)
+    assert _core.disable(0) == 0
+
+
 def test_exit_numbers_and_specialisations_without_a_landing() -> None:
     f, site = host("def f(a):\n    if SITE:\n        return -SITE\n    return None\n")
     specs = [spec([(C["INT_EQ"], 0, n)], exit=e) for n, e in ((1, 7), (2, -1), (3, 0))]
@@ -165,6 +182,7 @@ def test_a_null_on_top_of_the_deeper_values() -> None:
         site.install([], [spec([], constant_plan(entries, "x"))])
     with pytest.raises(ValueError, match="top_null"):
         site.install([], [spec([], constant_plan(entries[:1], "x"), 0, True)])
+    site.install([], [spec([], constant_plan([]), 0, True)])  # nothing beyond the site's depth: no matter
     site.install([], [spec([], constant_plan(entries, "x"), 0, True)])
     assert site.spec_hits() == [0]
 
