@@ -57,7 +57,9 @@ class Maker:
         return self.graph.add("unbox", (o,), kind)
 
     def literal(self, value: Any) -> Node:
-        return self.graph.add("literal", (), ScalarType({int: "i8", float: "f8", bool: "b1", complex: "c16"}[type(value)], "python"), value=value)
+        return self.graph.add(
+            "literal", (), ScalarType({int: "i8", float: "f8", bool: "b1", complex: "c16"}[type(value)], "python"), value=value
+        )
 
     def same_shape(self, *arrays: Node) -> None:
         """Checks as capture makes them."""

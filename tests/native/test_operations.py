@@ -134,7 +134,23 @@ def test_where(dtype: str) -> None:
         assert same_bits(got[0], np.where(*data), nans_alike=False)
 
 
-CALLED = ["exp", "log", "sin", "tanh", "arctan2", "hypot", "power", "floor_divide", "remainder", "fmod", "fmax", "fmin", "cbrt", "sign", "logaddexp"]
+CALLED = [
+    "exp",
+    "log",
+    "sin",
+    "tanh",
+    "arctan2",
+    "hypot",
+    "power",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "fmax",
+    "fmin",
+    "cbrt",
+    "sign",
+    "logaddexp",
+]
 
 
 @pytest.mark.parametrize("name", CALLED)
@@ -155,7 +171,7 @@ def test_numpy_loop_inside_a_kernel(name: str, dtype: str) -> None:
     compiled = m.compile()
     for n in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 100, 1000, 4096, 5003):
         for step in (1, 2, -1):
-            a, b = (rng.normal(size=2 * n).astype(dtype)[:: step][:n] for _ in range(2))
+            a, b = (rng.normal(size=2 * n).astype(dtype)[::step][:n] for _ in range(2))
             with np.errstate(all="ignore"):
                 tt = a + b
                 uu = ufunc(*([tt, b][: ufunc.nin]))

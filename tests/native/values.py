@@ -20,7 +20,23 @@ def special(dtype: str) -> np.ndarray:
         return np.array([complex(a, b) for a in parts[::2] for b in parts[1::3]], kind)
     info = np.finfo(kind)
     tiny, sub = float(info.tiny), float(info.smallest_subnormal)
-    values = [0.0, 1.0, 0.5, 1.5, 2.5, 1 / 3, 1e-3, 4503599627370497.5, float(info.max), tiny, sub, tiny / 2, 1 + float(info.eps), np.inf, np.nan]
+    values = [
+        0.0,
+        1.0,
+        0.5,
+        1.5,
+        2.5,
+        1 / 3,
+        1e-3,
+        4503599627370497.5,
+        float(info.max),
+        tiny,
+        sub,
+        tiny / 2,
+        1 + float(info.eps),
+        np.inf,
+        np.nan,
+    ]
     both = np.array(values + [-v for v in values])
     with np.errstate(all="ignore"):
         return both.astype(kind)

@@ -11,11 +11,16 @@ keeps everything between the stages in the launcher's scratch.
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass, field
 from typing import Final
 
 from tierup.native.kernels import ITEMSIZE, KernelOp, KernelSpec, Ref
 from tierup.native.ops import Emitter, Vec, component, generated, is_complex, llvm_type
+
+FLAG_MASK: Final = 0x1D if platform.machine() in ("x86_64", "AMD64", "i686") else 0x0F
+"""The C library's FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW. Behind the loops, a kernel's function table holds
+fetestexcept and feraiseexcept."""
 
 _CHUNK: Final = 128
 _CACHE_BYTES: Final = 32768
@@ -451,7 +456,19 @@ class _Generator:
         w.line(f"store i64 %n, ptr {dims}, align 8")
         fn = w.arg("%fns", 2 * pair)
         data = w.arg("%fns", 2 * pair + 1)
-        w.line(f"call void {fn}(ptr {argv}, ptr {dims}, ptr {steps}, ptr {data})")
+        call = f"call void {fn}(ptr {argv}, ptr {dims}, ptr {steps}, ptr {data})"
+        if any(other.raises for other in self.spec.ops[:i]):
+            self._keeping_flags(w, call)
+        else:
+            w.line(call)
+
+    def _keeping_flags(self, w: _Writer, call: str) -> None:
+        """Some of NumPy's loops end with all flags cleared: raise those again that were up before."""
+        pair = len(self.spec.calls())
+        test, again = w.arg("%fns", 2 * pair), w.arg("%fns", 2 * pair + 1)
+        before = w.let(f"call i32 {test}(i32 {FLAG_MASK})")
+        w.line(call)
+        w.line(f"call i32 {again}(i32 {before})")
 
     def _loop_operand(self, r: Ref, state: _Block) -> tuple[str, str]:
         if r.kind == "a":

@@ -16,7 +16,7 @@ from tierup.graph.verify import GraphError, verify
 from tierup.native import cache, codegen, elf, host, jit
 from tierup.native.fuse import Bound
 from tierup.native.kernels import KernelSpec
-from tierup.native.loops import NoLoop, cost_of, loop_pointers
+from tierup.native.loops import NoLoop, cost_of, flag_functions, loop_pointers
 from tierup.native.lower import LowerError, lower, type_number
 from tierup.native.program import FusedRequest, LoopRequest, Program
 from tierup.runtime import config
@@ -145,7 +145,7 @@ def _fused_kernel(bound: Bound, module: codegen.Module, address: int, loaded: ji
         scratch_per_element=module.scratch_per_element,
         block=module.block,
         cost=sum(cost_of(op.name, not op.call) for op in spec.ops),
-        functions=[loop_pointers(name, loop) for name, loop in spec.calls()],
+        functions=_functions(spec),
         raises_flags=any(op.raises for op in spec.ops),
         x87_flags=any(op.call for op in spec.ops),
         layout=layout,
@@ -154,6 +154,12 @@ def _fused_kernel(bound: Bound, module: codegen.Module, address: int, loaded: ji
         name=spec.name,
     )
     return KernelInfo(spec.name, [str(op) for op in spec.ops], kernel, cached, spec)
+
+
+def _functions(spec: KernelSpec) -> list[tuple[int, int]]:
+    """The function table of a kernel (see `codegen.FLAG_MASK`); empty if it makes no call."""
+    calls = [loop_pointers(name, loop) for name, loop in spec.calls()]
+    return [*calls, flag_functions()] if calls else []
 
 
 def _loop_kernel(request: LoopRequest) -> KernelInfo:
