@@ -39,6 +39,9 @@ typedef struct {            /* one lookup: values are evaluated at most once */
 GuardTree *GuardTree_new(PyObject *exprs, PyObject *specs);
 void GuardTree_free(GuardTree *);
 int GuardTree_nexprs(const GuardTree *);
+int GuardTree_traverse(GuardTree *, visitproc visit, void *arg);
+void GuardTree_reach(const GuardTree *, int *slots, int *stack); /* how many localsplus slots and stack positions its expressions read up to */
+PyObject *GuardTree_text(const GuardTree *);
 PyObject *Lookup_value(Lookup *, int expr);   /* borrowed; NULL without exception: no value */
 /* Calls try_spec(ctx, index) for every specialisation whose checks hold, most specific/oldest first, until it returns other than 1 (miss).
    Returns that value, or 1 when none matched. */
@@ -84,5 +87,6 @@ extern PyTypeObject Site_Type;
 int site_add_to_module(PyObject *module);
 int guard_add_to_module(PyObject *module);        /* EXPR_KINDS, CHECK_KINDS dicts */
 int plan_add_to_module(PyObject *module);         /* Plan, Kernel, PLAN_OPS dict, init_numpy, ufunc_loop, set_num_threads … */
+int run_main_add_to_module(PyObject *module);     /* run_main, make_exec: the program that `tierup run` starts */
 
 #endif

@@ -54,10 +54,13 @@ class Site:
     errors: int
     """Exceptions of the callback that were swallowed (all but KeyboardInterrupt and SystemExit-like BaseExceptions)."""
     countdown: int
-    """Visits without a hit until the callback is called; counts down on every such visit. Settable."""
+    """Visits without a hit until the callback is called; counts down on every such visit. Settable. It is set to 2**63 - 1 before each call
+    of the callback, so without another word from there none follows."""
     callback: Callable[[Site, LiveFrame], bool | None] | None
     """Called with the GIL when countdown reaches zero. A true result makes the site look up once more before it misses.
     It is called with a raised recursion budget, and exc_info, errno and the floating-point environment are restored after it."""
+    last_error: str | None
+    """Text of the last exception that was swallowed."""
     enabled: bool
     """False: every visit is a miss without counting (`tierup.disabled`, stress modes)."""
     def bind(self, code: CodeType, instr: int) -> None:
@@ -139,15 +142,15 @@ def ufunc_loop(ufunc: Any, signature: str) -> tuple[int, int] | None:
 def set_num_threads(n: int) -> None: ...
 def num_threads() -> int: ...
 def code_extra_get(code: CodeType) -> object | None:
-    """The object attached to a code object by code_extra_set, or None."""
+    """The object attached to a code object by code_extra_set, or None. Code objects are not tracked by the collector, so neither are these."""
 def code_extra_set(code: CodeType, value: object | None) -> None: ...
 def patch_constant(code: CodeType, index: int, value: object) -> None:
     """Replaces co_consts[index] in place (for code constants of enclosing code)."""
 
-def run_main(
-    what: CodeType | Callable[..., object], with_: dict[str, object] | tuple[object, ...], tidy: Callable[[BaseException], object], /
-) -> int:
+def run_main(what: CodeType | Callable[..., object], with_: dict[str, object] | tuple[object, ...], /) -> int:
     """Runs a program (a code object in a namespace, or a function with arguments) without any frame below it, as the interpreter does.
 
-    0: it ended; 1: its exception was shown by sys.excepthook; -1: likewise, and it was a KeyboardInterrupt. tidy(exception) is called
-    before it is shown. SystemExit comes out."""
+    0: it ended; 1: its exception was shown by sys.excepthook; -1: likewise, and it was a KeyboardInterrupt. SystemExit comes out."""
+
+def make_exec(prepare: Callable[[CodeType, dict[str, object]], CodeType], /) -> Callable[[CodeType, dict[str, object]], None]:
+    """A C function exec(code, globals) that executes prepare(code, globals) instead of the code; it leaves no frame in tracebacks."""

@@ -12,7 +12,6 @@ from tierup.bytecode.opcodes import OpTable, table
 from tierup.bytecode.tables import Position, encode_exceptions, encode_locations
 
 
-
 class Assembled(NamedTuple):
     """Raw fields and where each instruction landed in them."""
 
@@ -128,7 +127,7 @@ def stack_size(program: Program) -> int:
     """Deepest stack over everything reachable, as CPython's compiler counts it. ValueError where the stack would underflow."""
     depth = stack_depths(program)
     effect = effects()
-    deepest = 0
+    deepest = 1 if table().version >= (3, 13) else 0
     for instr, before in zip(program.instrs, depth, strict=True):
         if before is not None:
             _, pops, pushes = effect.of(instr.opcode, instr.arg)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from tierup.bytecode.concrete import ConcreteInstr, Program, unpack_superinstruction
 from tierup.bytecode.opcodes import OpTable, null_below_callable, table
@@ -116,11 +116,12 @@ NONE: Final = "none"
 NOT_NONE: Final = "not_none"
 
 
-class Canon(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Canon:
     """One canonical instruction."""
 
     op: Op
-    arg: object
+    arg: Any
     index: int
     """Concrete index of the unit it starts at."""
     next_index: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import NamedTuple
 from tierup.bytecode.fields import KIND_CELL, KIND_FREE, CodeFields, fields_of, localsplus_kinds, localsplus_names
 from tierup.bytecode.opcodes import OpTable, table
 from tierup.bytecode.tables import NO_POSITION, Position, decode_exceptions, decode_locations
-from tierup.bytecode.units import unit_starts
+from tierup.bytecode.units import costly_site, unit_starts, unsafe_sites
 
 
 class ConcreteInstr(NamedTuple):
@@ -90,24 +89,37 @@ class Program:
     def _unit_starts(self) -> list[int]:
         return unit_starts(self.instrs, self.jump_targets)
 
-    def boundary(self, index: int) -> int:
-        """The index itself where a site or landing may stand there, else the start of the glued unit around it.
-        In the prologue that is the RESUME, where a site means 'directly behind it'."""
-        return self._unit_starts[index]
+    @cached_property
+    def _unsafe_sites(self) -> frozenset[int]:
+        return unsafe_sites(self.instrs)
+
+    def can_land(self, index: int) -> bool:
+        """Whether a frame may go on at the instruction: it is the start of its unit. (RESUME 0: directly behind it.)"""
+        return self._unit_starts[index] == index
 
     def is_boundary(self, index: int) -> bool:
-        """Whether a site or landing may stand at the instruction."""
-        return self._unit_starts[index] == index
+        """Whether a site, or a landing, may stand at the instruction. Stricter than `can_land`: a site can raise."""
+        return self._unit_starts[index] == index and index not in self._unsafe_sites
+
+    def boundary(self, index: int) -> int:
+        """The index itself where a frame may go on there, else the start of the glued unit around it. In the prologue that is the
+        RESUME behind it, at END_FOR what follows."""
+        return self._unit_starts[index]
 
     def boundary_after(self, index: int) -> int:
         """The first boundary behind the instruction (len(self) if there is none)."""
-        starts = self._unit_starts
         index += 1
-        while index < len(starts) and starts[index] != index:
+        while index < len(self.instrs) and not self.is_boundary(index):
             index += 1
         return index
 
-    def edited(self, instrs: Iterable[ConcreteInstr], exceptions: Iterable[ExceptionEntry], consts: tuple[object, ...] | None = None) -> Program:
+    def is_costly_site(self, index: int) -> bool:
+        """Whether a site there would undo a specialisation of CPython's that spans two instructions; better one further on."""
+        return costly_site(self.instrs, index)
+
+    def edited(
+        self, instrs: Iterable[ConcreteInstr], exceptions: Iterable[ExceptionEntry], consts: tuple[object, ...] | None = None
+    ) -> Program:
         """A copy with other instructions and exception rows, and other constants where given."""
         return replace(self, instrs=tuple(instrs), table=tuple(exceptions), consts=self.consts if consts is None else consts)
 
@@ -193,11 +205,14 @@ def _positions(fields: CodeFields) -> list[Position]:
     return out
 
 
+# ---- static super-instructions (3.13): two 4-bit locals in one instruction
+
 _PACKED = {
     "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
     "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
     "STORE_FAST_STORE_FAST": ("STORE_FAST", "STORE_FAST"),
 }
+_PACKABLE = {pair: name for name, pair in _PACKED.items()}
 
 
 def unpack_superinstruction(instr: ConcreteInstr) -> tuple[tuple[str, int], ...]:
@@ -209,8 +224,8 @@ def unpack_superinstruction(instr: ConcreteInstr) -> tuple[tuple[str, int], ...]
 
 
 def expand_superinstructions(program: Program) -> Program:
-    """Splits the static super-instructions of 3.13 and later into single ones. The same program where there are none."""
-    if sys.version_info < (3, 13) or not any(i.name in _PACKED for i in program.instrs):
+    """Splits static super-instructions into single ones, which keep the offset of the pair. The same program where there are none."""
+    if not any(i.name in _PACKED for i in program.instrs):
         return program
     opmap = table().opmap
     new_index: list[int] = []
@@ -223,8 +238,37 @@ def expand_superinstructions(program: Program) -> Program:
         for name, local in parts:
             out.append(ConcreteInstr(opmap[name], name, local, instr.offset, instr.positions, None))
     new_index.append(len(out))
-    moved = [i if i.target is None else i._replace(target=new_index[i.target]) for i in out]
+    return _moved(program, out, new_index)
+
+
+def fuse_superinstructions(program: Program) -> tuple[Program, list[int]]:
+    """Packs again what `expand_superinstructions` split (neighbours of one offset) and nothing jumps or separates. Also returns the new
+    index of each instruction, and of the end."""
+    if not table().static_superinstructions:
+        return program, list(range(len(program) + 1))
+    instrs, opmap = program.instrs, table().opmap
+    edges = program.jump_targets | {e.start for e in program.table} | {e.end for e in program.table}
+    new_index: list[int] = []
+    out: list[ConcreteInstr] = []
+    index = 0
+    while index < len(instrs):
+        first = instrs[index]
+        new_index.append(len(out))
+        second = instrs[index + 1] if index + 1 < len(instrs) and index + 1 not in edges else None
+        packed = _PACKABLE.get((first.name, second.name)) if second is not None else None
+        if second is not None and packed is not None and first.offset == second.offset and first.arg < 16 and second.arg < 16:
+            new_index.append(len(out))
+            out.append(ConcreteInstr(opmap[packed], packed, first.arg << 4 | second.arg, first.offset, first.positions, None))
+            index += 2
+        else:
+            out.append(first)
+            index += 1
+    new_index.append(len(out))
+    return _moved(program, out, new_index), new_index
+
+
+def _moved(program: Program, instrs: list[ConcreteInstr], new_index: list[int]) -> Program:
+    """The program with instructions whose targets still are old indices."""
+    moved = [i if i.target is None else i._replace(target=new_index[i.target]) for i in instrs]
     rows = [e._replace(start=new_index[e.start], end=new_index[e.end], target=new_index[e.target]) for e in program.table]
     return program.edited(moved, rows)
-
-

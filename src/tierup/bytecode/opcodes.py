@@ -88,7 +88,7 @@ def table() -> OpTable:
     version = sys.version_info[:2]
     if sys.implementation.name != "cpython" or version not in SUPPORTED:
         known = ", ".join(f"{a}.{b}" for a, b in SUPPORTED)
-        raise UnsupportedPython(f"bytecode of {sys.implementation.name} {version[0]}.{version[1]} is not supported (known: CPython {known})")
+        raise UnsupportedPython(f"{sys.implementation.name} {version[0]}.{version[1]} is not supported (known: CPython {known})")
     return _build(version)
 
 

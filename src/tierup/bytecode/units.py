@@ -74,3 +74,37 @@ def loop_end(instrs: Sequence[ConcreteInstr], target: int) -> int:
     if instrs[target].name != "END_FOR":
         return target
     return target + 2 if _SKIPS_POP_TOP else target + 1
+
+
+def unsafe_sites(instrs: Sequence[ConcreteInstr]) -> frozenset[int]:
+    """Instructions in front of which nothing that can raise may be put, though a frame may well go on there.
+
+    Before PUSH_EXC_INFO the exception is not in `exc_info` yet; before POP_EXCEPT, and in the clean-up `COPY; POP_EXCEPT; RERAISE`,
+    no row covers the code that would take it out again. An exception there (a KeyboardInterrupt) would leave `exc_info` wrong.
+    """
+    unsafe = set()
+    for index, instr in enumerate(instrs):
+        if instr.name == "PUSH_EXC_INFO":
+            unsafe.add(index)
+        elif instr.name == "POP_EXCEPT":
+            unsafe.add(index)
+            if index and instrs[index - 1].name == "COPY":
+                unsafe |= {index - 1, index + 1}
+    return frozenset(unsafe)
+
+
+_BRANCHES = ("POP_JUMP", "TO_BOOL")
+
+
+def costly_site(instrs: Sequence[ConcreteInstr], index: int) -> bool:
+    """Whether a site there parts two instructions that CPython specialises as a pair (specialize.c): `s += t` and its STORE_FAST,
+    without which string building is quadratic; `list.append(x)` and its POP_TOP; on 3.11 a comparison and its branch."""
+    if index == 0:
+        return False
+    before, instr = instrs[index - 1], instrs[index]
+    if before.name == "BINARY_OP":
+        # 0 and 13 are + and +=.
+        return instr.name.startswith("STORE_FAST") and before.arg in (0, 13)
+    if before.name == "CALL":
+        return instr.name == "POP_TOP" and before.arg == 1
+    return before.name == "COMPARE_OP" and instr.name.startswith(_BRANCHES)

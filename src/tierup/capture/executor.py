@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from tierup.arrays.builder import NoRule
-from tierup.arrays.values import ObjectValue, Value
+from tierup.arrays.values import ConstValue, ObjectValue, Value
 from tierup.bytecode.canonical import Op
 from tierup.capture import attributes, calls, containers, control, names, operators, stack_ops
 from tierup.capture.dispatch import HANDLERS
@@ -156,7 +156,7 @@ class Executor:
     def _finish(self, stop: BreakPoint) -> Captured | Rejected:
         wanted = -1
         reason = stop.reason
-        for point in reversed(self._checkpoints):
+        for point in reversed(self._ends(stop)):
             self.region.rollback(point.mark)
             operations = self.region.operations()
             if point is self._checkpoints[0] or point.index == self.request.index or operations < self.request.min_operations:
@@ -176,6 +176,14 @@ class Executor:
                 return Captured(graph, self.region.guards, point.index, top_null, stop, operations, wanted)
         return Rejected(f"no landing before: {reason}", stop, wanted)
 
+    def _ends(self, stop: BreakPoint) -> list[Checkpoint]:
+        """Checkpoints at which the region may end. After a store the next region begins with a whole statement, not in mid-expression."""
+        store = next((n.id for n in self.region.graph.nodes if n.op == "store"), None)
+        if not stop.resume_at_break or store is None:
+            return self._checkpoints
+        shallow = min((len(p.stack) for p in self._checkpoints if p.mark.nodes > store), default=0)
+        return [p for p in self._checkpoints if p.mark.nodes <= store or len(p.stack) <= shallow]
+
     def _exit(self, point: Checkpoint) -> list[ExitSlot]:
         memo: dict[int, Node] = {}
         region = self.region
@@ -193,6 +201,10 @@ class Executor:
         for k, value in enumerate(point.stack):
             if k >= len(initial_stack) or value is not initial_stack[k]:
                 out.append(ExitSlot("stack", k, region.materialise(value, memo)))
+        for k in range(len(point.stack), len(initial_stack)):
+            # The hit block pops these slots, and POP_TOP takes no NULL.
+            if isinstance(initial_stack[k], NullValue):
+                out.append(ExitSlot("stack", k, region.materialise(ConstValue(None), memo)))
         return out
 
 

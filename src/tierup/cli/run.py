@@ -105,17 +105,26 @@ def set_up(arguments: Arguments) -> list[str]:
 
 
 def run(target: Target, include: Sequence[str]) -> int:
-    """Runs the program to its end. What it raises comes out, set up to be shown without our frames."""
-    instrument = start_engine(include)
-    if target.kind == "module":
-        _run_module(target, instrument, Selection(include))
-    elif target.kind == "code":
-        _run_code_text(target, instrument)
-    elif _is_container(target.what):
-        _run_container(target, instrument)
+    """Runs the program to its end and returns its exit code; SystemExit comes out.
+
+    Where tierup is off or its core does not load, plain Python takes over this process.
+    """
+    if not config.current().enabled:
+        _hand_over(target)
+    try:
+        from tierup import _core
+    except ImportError as error:
+        print(f"tierup: the C core does not load, running without it: {error}", file=sys.stderr)
+        _hand_over(target)
+    if target.kind == "code":
+        code = _run_code_text(_core, target, start_engine(include))
+    elif target.kind == "script" and not _is_container(target.what):
+        code = _run_script(_core, target, start_engine(include))
     else:
-        _run_script(target, instrument)
-    return 0
+        code = _run_with_runpy(_core, target, include)
+    if code == -1:
+        _end_by_interrupt()
+    return code
 
 
 def at_exit(function: Callable[[], object]) -> None:
@@ -126,15 +135,14 @@ def at_exit(function: Callable[[], object]) -> None:
     atexit.register(lambda: function() if os.getpid() == pid else None)
 
 
-def start_engine(include: Sequence[str]) -> Instrument:
-    """Installs the import hook and returns what compiles a code object; the identity where tierup is off or does not work here."""
-    if not config.current().enabled:
-        return lambda code: code
+def start_engine(include: Sequence[str], programs: tuple[str, ...] = ()) -> Instrument:
+    """Installs the import hook and returns what compiles a code object; the identity where the engine does not start.
+
+    programs: modules beside importlib whose `exec` runs the user's code.
+    """
     stats.start()
     try:
         from tierup.engine import loader
-
-        loader.install(include=include)
     except Exception as error:
         # A broken installation must not stop the program; `tierup doctor` says what is wrong.
         events.record("error", "the engine did not start", detail=repr(error))
@@ -148,6 +156,9 @@ def start_engine(include: Sequence[str]) -> Instrument:
             events.record("error", "instrumenting a module failed", code.co_filename, code.co_firstlineno, detail=repr(error))
             return code
 
+    from tierup.cli import imports
+
+    imports.install(Selection(include), instrument, programs)
     return instrument
 
 
@@ -157,111 +168,66 @@ def print_help(text: str) -> int:
     return 0
 
 
-def _run_script(target: Target, instrument: Instrument) -> None:
+def _run_script(core: Any, target: Target, instrument: Instrument) -> int:
     sys.argv = [target.what, *target.args]
     _set_path(os.path.dirname(os.path.realpath(target.what)))
     path = _absolute(target.what)
-    loader = _loader_class(path)("__main__", path)
     code = _compile_file(path, target)
-    main = _fresh_main(loader)
+    main = _fresh_main(_loader_class(path)("__main__", path))
     main.__file__ = path
     main.__dict__["__cached__"] = None
-    _execute(instrument(code), main.__dict__, ("__file__", "__cached__"))
+    result: int = core.run_main(instrument(code), main.__dict__)
+    # CPython removes these two behind a script, too.
+    main.__dict__.pop("__file__", None)
+    main.__dict__.pop("__cached__", None)
+    return result
 
 
-def _run_code_text(target: Target, instrument: Instrument) -> None:
+def _run_code_text(core: Any, target: Target, instrument: Instrument) -> int:
     sys.argv = ["-c", *target.args]
     _set_path("")
     try:
         code = compile(target.what, "<string>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
-        _hand_over(["-c", target.what, *target.args])
+        _hand_over(target)
+    code = instrument(code)
     register = getattr(sys.modules.get("linecache"), "_register_code", None)
     if register is not None:
-        # CPython 3.13 shows the lines of -c in tracebacks and registers them in this way.
-        register(code, target.what, "<string>")
+        # CPython 3.13 shows the lines of -c in tracebacks; it registers them like this.
+        register("<string>", target.what, "<string>")
     main = _fresh_main(sys.modules["_frozen_importlib"].BuiltinImporter)
-    _execute(instrument(code), main.__dict__, ())
+    result: int = core.run_main(code, main.__dict__)
+    return result
 
 
-def _run_module(target: Target, instrument: Instrument, selection: Selection) -> None:
-    sys.argv = ["-m", *target.args]
-    _set_path(os.getcwd())
+def _run_with_runpy(core: Any, target: Target, include: Sequence[str]) -> int:
+    """Runs a module, folder or zip file as `python` does, by the same function of `runpy`."""
+    import runpy
 
-    def wanted(code: CodeType, spec: Any) -> bool:
-        return selection.selects(spec.name, code.co_filename)
-
-    _run_with_runpy(target.what, True, instrument, wanted)
-
-
-def _run_container(target: Target, instrument: Instrument) -> None:
-    sys.argv = [target.what, *target.args]
-    path = _absolute(target.what)
-    # CPython adds this entry whatever safe_path says: it is where the program is.
-    if sys.flags.safe_path:
-        sys.path.insert(0, path)
+    start_engine(include, ("runpy",))
+    is_module = target.kind == "module"
+    if is_module:
+        sys.argv = ["-m", *target.args]
+        _set_path(os.getcwd())
     else:
-        _set_path(path)
-    _run_with_runpy("__main__", False, instrument, lambda code, spec: True)
-
-
-def _run_with_runpy(name: str, is_module: bool, instrument: Instrument, wanted: Callable[[CodeType, Any], bool]) -> None:
-    """Runs a module as `python -m` does, by the same function of `runpy`, which finds the code object through a detour of ours."""
-    import runpy as _runpy
-
-    runpy: Any = _runpy
-    finder = "_get_module_details" if is_module else "_get_main_module_details"
-    original = getattr(runpy, finder)
-
-    def details(*args: object) -> tuple[object, object, CodeType]:
-        setattr(runpy, finder, original)
-        found, spec, code = original(*args)
-        return found, spec, instrument(code) if wanted(code, spec) else code
-
-    setattr(runpy, finder, details)
+        sys.argv = [target.what, *target.args]
+        # CPython adds this entry whatever safe_path says: it is where the program is.
+        sys.path[: 0 if sys.flags.safe_path else 1] = [_absolute(target.what)]
     _fresh_main(sys.modules["_frozen_importlib"].BuiltinImporter)
-    try:
-        runpy._run_module_as_main(name, is_module)
-    except BaseException as error:
-        _hide_our_frames(error, lambda: None)
-        raise
-    finally:
-        setattr(runpy, finder, original)
+    arguments = (target.what if is_module else "__main__", is_module)
+    result: int = core.run_main(runpy._run_module_as_main, arguments)  # type: ignore[attr-defined]
+    return result
 
 
-def _execute(code: CodeType, namespace: dict[str, Any], names_of_the_run: Sequence[str]) -> None:
-    """Executes the program. CPython removes `__file__` and `__cached__` from `__main__` behind it, and so do we."""
+def _end_by_interrupt() -> NoReturn:
+    """Leaves as an uncaught KeyboardInterrupt does, which ends the process by SIGINT; it was shown already."""
+    hook = sys.excepthook
 
-    def clean_up() -> None:
-        for name in names_of_the_run:
-            namespace.pop(name, None)
+    def silent(*_args: object) -> None:
+        sys.excepthook = hook
 
-    try:
-        exec(code, namespace)
-    except BaseException as error:
-        _hide_our_frames(error, clean_up)
-        raise
-    clean_up()
-
-
-def _hide_our_frames(error: BaseException, clean_up: Callable[[], None]) -> None:
-    """Called where the program's exception arrives: it will be shown with the traceback it has below our frame."""
-    program_hook = getattr(sys, "excepthook", None)
-    if isinstance(error, SystemExit) or program_hook is None or error.__traceback__ is None:
-        return
-    trace = error.__traceback__.tb_next
-
-    def hook(kind: type[BaseException], value: BaseException, _trace: object) -> None:
-        sys.excepthook = program_hook
-        value.__traceback__ = trace
-        if hasattr(sys, "last_traceback"):
-            sys.last_traceback = trace
-        try:
-            program_hook(kind, value, trace)
-        finally:
-            clean_up()
-
-    sys.excepthook = hook
+    sys.excepthook = silent
+    raise KeyboardInterrupt
 
 
 def _fresh_main(loader: object) -> ModuleType:
@@ -312,14 +278,15 @@ def _compile_file(path: str, target: Target) -> CodeType:
             source = file.read()
         return compile(source, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, ImportError, EOFError):
-        _hand_over([target.what, *target.args])
+        _hand_over(target)
 
 
-def _hand_over(words: Sequence[str]) -> NoReturn:
-    """Replaces this process by plain Python: a program that does not compile gets CPython's own words for it."""
+def _hand_over(target: Target) -> NoReturn:
+    """Replaces this process by plain Python. A program that does not compile gets CPython's own words for it in this way."""
     import subprocess
 
     sys.stdout.flush()
     sys.stderr.flush()
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    os.execv(sys.executable, [sys.executable, *flags, *words])
+    how = {"script": [], "module": ["-m"], "code": ["-c"]}[target.kind]
+    os.execv(sys.executable, [sys.executable, *flags, *how, target.what, *target.args])

@@ -90,7 +90,8 @@ def _loop_sites(listing: Listing, flow: Flow, header: int, body: frozenset[int],
             sites.append(canon.index)
             pending = False
         pending = pending or canon.op in _ENDS_REGION
-    return sites
+    jumps = {canon.index for canon in listing.canons if canon.op in (Op.JUMP, *_RETURNS)}
+    return [s for s in sites if s not in jumps]
 
 
 def landings(program: Program, listing: Listing, flow: Flow, index: int) -> tuple[bool, list[int]]:

@@ -10,8 +10,7 @@ from tierup.report.records import BreakRecord, GraphRecord, GuardRecord, KernelR
 def unit_record(unit: Unit, texts: bool = False) -> UnitRecord:
     """Everything known of a unit. texts: with LLVM IR and assembly (made on demand)."""
     specs = [_specialisation(unit, site, i, texts) for site in unit.sites.values() for i in range(len(site.specs))]
-    code = unit.newest.code if unit.newest is not None else None
-    return UnitRecord(unit.name, unit.filename, unit.firstlineno, specs, _breaks(unit), code)
+    return UnitRecord(unit.name, unit.filename, unit.firstlineno, specs, _breaks(unit), unit.generated)
 
 
 def _breaks(unit: Unit) -> list[BreakRecord]:
@@ -33,5 +32,5 @@ def _specialisation(unit: Unit, site: SiteState, number: int, texts: bool) -> Sp
 
 def _kernels(spec: Specialisation, texts: bool) -> list[KernelRecord]:
     return [
-        KernelRecord(k.name, len(k.ops), k.from_cache, k.llvm_ir if texts else "", k.asm() if texts else "") for k in spec.compiled.kernels
+        KernelRecord(k.name, len(k.ops), k.from_cache, k.llvm_ir if texts else "", k.asm if texts else "") for k in spec.compiled.kernels
     ]

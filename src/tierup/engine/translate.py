@@ -13,7 +13,7 @@ from tierup.capture.executor import Request, capture
 from tierup.capture.outcome import BreakPoint, Captured, Rejected
 from tierup.capture.scope import Listing
 from tierup.engine import stress
-from tierup.engine.units import SiteState, Specialisation, Unit, make_listing, unit_of
+from tierup.engine.units import Generation, SiteState, Specialisation, Unit, make_listing, unit_of
 from tierup.graph.printer import print_graph
 from tierup.guards.lower import lower_checks
 from tierup.native.compile import compile_graph
@@ -21,6 +21,8 @@ from tierup.runtime import config, events, stats
 
 MAX_SPECIALISATIONS = 64
 MAX_FAILURES = 12
+_NOTHING_BEHIND = frozenset({Op.RETURN_VALUE, Op.RETURN_CONST, Op.JUMP, Op.GET_ITER, Op.FOR_ITER, Op.END_FOR, Op.RAISE})
+"""Instructions behind which no new region can begin (loops have their sites from the start), and at which none does."""
 
 _lock = threading.RLock()
 _in_translation = threading.local()
@@ -61,11 +63,17 @@ def _report_failure(unit: Unit, site: _core.Site, error: Exception) -> None:
 
 def _translate_at(unit: Unit, site: _core.Site, live: _core.LiveFrame) -> bool:
     state = unit.sites.get(site.index)
-    if state is None or not unit.is_current(live.code):
-        # Code of an older generation: its function moves on at the next call, this frame keeps what it has.
+    generation = unit.generation_of(live.code)
+    if state is None or state.dead or generation is None:
+        site.countdown = 1 << 30
         unit.swap(live.function, live.code)
-        site.countdown = 1 << 30 if state is None or state.dead else 64
         return False
+    if not unit.is_current(live.code):
+        # The function moves on at its next call; a loop of this frame can still be served by the landings that its code has.
+        unit.swap(live.function, live.code)
+        if not state.in_loop:
+            site.countdown = 1
+            return False
     libraries = protocol.active()
     if not libraries:
         # No array library in the process yet: ask again, ever more rarely.
@@ -75,7 +83,7 @@ def _translate_at(unit: Unit, site: _core.Site, live: _core.LiveFrame) -> bool:
     _core.init_numpy()
     if state.suspended:
         return _resume(unit, state, site)
-    return _attempt(unit, state, site, live, libraries[0])
+    return _attempt(unit, state, site, live, libraries[0], generation)
 
 
 def _resume(unit: Unit, state: SiteState, site: _core.Site) -> bool:
@@ -85,20 +93,20 @@ def _resume(unit: Unit, state: SiteState, site: _core.Site) -> bool:
     return True
 
 
-def _attempt(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFrame, library: object) -> bool:
+def _attempt(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFrame, library: object, generation: Generation) -> bool:
     state.attempts += 1
     line = unit.line(state.index)
     events.record("attempt", "hot site", unit.filename, line, unit.name)
-    anywhere = not state.in_loop and not unit.is_module
+    allowed = generation.targets(state.index) if state.in_loop or unit.is_module else None
     with stats.timed("capture"):
-        outcome = capture(_request(unit, state, live, anywhere), library)
+        outcome = capture(_request(unit, state, live, allowed), library)
     _note_stop(unit, state, outcome.stop)
     if isinstance(outcome, Rejected):
         return _rejected(unit, state, site, live, outcome)
     return _specialise(unit, state, site, live, outcome)
 
 
-def _request(unit: Unit, state: SiteState, live: _core.LiveFrame, anywhere: bool) -> Request:
+def _request(unit: Unit, state: SiteState, live: _core.LiveFrame, allowed: frozenset[int] | None) -> Request:
     program = unit.program
     mode = stress.mode()
     cells = frozenset(i for i in range(program.nlocalsplus) if program.is_cell_slot(i))
@@ -109,7 +117,7 @@ def _request(unit: Unit, state: SiteState, live: _core.LiveFrame, anywhere: bool
         live=live,
         slot_names=program.localsplus,
         cell_slots=cells,
-        allowed=None if anywhere else state.targets(),
+        allowed=allowed,
         min_operations=max(1, unit.options.min_graph_size) if mode is None else 0,
         limit=0 if mode is None else mode.limit(state.index + 31 * state.attempts),
         listing_of=lambda function: _listing_of(unit, function),
@@ -148,7 +156,7 @@ def _rejected(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFr
     state.failures += 1
     state.reasons[outcome.reason] += 1
     events.record("rejected", outcome.reason, unit.filename, unit.line(state.index), unit.name)
-    moved = _follow(unit, state, outcome.stop)
+    moved = _follow(unit, state, outcome.stop, outcome.stop.index)
     if not state.specs and state.failures >= 3:
         state.dead = True
         events.record("abandoned", outcome.reason, unit.filename, unit.line(state.index), unit.name)
@@ -160,18 +168,23 @@ def _rejected(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFr
     return False
 
 
-def _follow(unit: Unit, state: SiteState, stop: BreakPoint) -> bool:
+def _follow(unit: Unit, state: SiteState, stop: BreakPoint, landing: int) -> bool:
     """Make the sites at which capture can go on behind a region's end. True if any is new."""
     if stop.resume_at_break:
-        candidates = [stop.index]
+        candidates = [landing]
     else:
         canon = unit.listing.canons[unit.listing.position[stop.index]]
-        if canon.op in (Op.RETURN_VALUE, Op.RETURN_CONST, Op.JUMP):
+        if canon.op in _NOTHING_BEHIND:
             return False
         candidates = [unit.program.boundary_after(stop.index)]
         if canon.op in (Op.POP_JUMP_IF, Op.JUMP_IF_OR_POP):
             candidates.append(canon.arg[1])
-    return any([unit.add_site(i) for i in candidates if i != state.index])
+    return any([unit.add_site(i) for i in candidates if i != state.index and _may_begin(unit, i)])
+
+
+def _may_begin(unit: Unit, index: int) -> bool:
+    """Whether a region at this instruction could hold anything at all."""
+    return index < len(unit.program) and unit.listing.canons[unit.listing.position[index]].op not in _NOTHING_BEHIND
 
 
 def _specialise(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFrame, outcome: Captured) -> bool:
@@ -187,17 +200,13 @@ def _specialise(unit: Unit, state: SiteState, site: _core.Site, live: _core.Live
     state.specs.append(spec)
     state.failures = max(0, len(state.specs) // 8 - 1)
     events.record("specialised", outcome.stop.reason, unit.filename, unit.line(state.index), unit.name)
-    running = unit.newest
     new_exit = state.exit_number(outcome.landing, outcome.top_null) < 0
     if new_exit:
         unit.add_exit(state, outcome.landing, outcome.top_null)
-    grew = _follow(unit, state, outcome.stop)
+    grew = _follow(unit, state, outcome.stop, outcome.landing)
     if (new_exit or grew) and not unit.is_module and unit.regenerate():
-        # This frame still runs the older code: its site takes what it has a landing for.
-        unit.install(state, running)
         unit.swap(live.function, live.code)
-    else:
-        unit.install(state)
+    unit.install(state)
     site.countdown = unit.countdown(state)
     return True
 

@@ -72,11 +72,15 @@ class SiteState:
 
 @dataclass(slots=True)
 class Generation:
-    """One generated code object and the sites in it."""
+    """The sites of one generated code object, and the landings it has for each. Holds the code weakly: frames and functions own it."""
 
-    code: CodeType
+    code: weakref.ref[CodeType]
     sites: dict[int, _core.Site]
     exits: dict[int, tuple[Exit, ...]]
+
+    def targets(self, index: int) -> frozenset[int]:
+        """Landings of a site in this code."""
+        return frozenset(e.target_index for e in self.exits[index])
 
 
 class Unit:
@@ -95,8 +99,8 @@ class Unit:
         self.is_module = not code.co_flags & 0x2  # CO_NEWLOCALS
         self.sites: dict[int, SiteState] = {}
         self.generations = 0
-        self.newest: Generation | None = None
-        self._older: list[weakref.ref[CodeType]] = []
+        self._newest: CodeType | None = None
+        self._alive: list[Generation] = []
         for index in places.initial_sites(self.program, self.listing, self.flow):
             self.add_site(index)
         if self.sites:
@@ -109,7 +113,16 @@ class Unit:
     @property
     def code(self) -> CodeType | None:
         """What functions of this unit should run now; None if the original code is gone and nothing was generated."""
-        return self.newest.code if self.newest is not None else self.original
+        return self._newest if self._newest is not None else self.original
+
+    @property
+    def generated(self) -> CodeType | None:
+        """The newest generated code, None if the original runs."""
+        return self._newest
+
+    def generation_of(self, code: CodeType) -> Generation | None:
+        """The generation that a code object belongs to."""
+        return next((g for g in self._alive if g.code() is code), None)
 
     def line(self, index: int) -> int:
         return self.program.instrs[index].positions[0] or self.firstlineno
@@ -138,11 +151,11 @@ class Unit:
         self.generations += 1
         alive = [s for s in sorted(self.sites.values(), key=lambda s: s.index) if not s.dead]
         if not alive:
-            self.newest = None
+            self._newest = None
             return True
         sites = {s.index: _core.Site(s.index, s.depth) for s in alive}
         spliced = splice(self.program, [SiteSpec(s.index, sites[s.index], tuple(s.exits)) for s in alive])
-        generation = Generation(spliced.code, sites, {s.index: tuple(s.exits) for s in alive})
+        generation = Generation(weakref.ref(spliced.code), sites, {s.index: tuple(s.exits) for s in alive})
         _core.code_extra_set(spliced.code, weakref.ref(self))
         mode = stress.mode()
         for state in alive:
@@ -151,7 +164,8 @@ class Unit:
             site.bind(spliced.code, spliced.site_instr[state.index])
             site.callback = _callback
             site.countdown = self.countdown(state)
-        self.newest = generation
+        self._newest = spliced.code
+        self._alive = [g for g in self._alive if g.code() is not None] + [generation]
         for state in alive:
             self.install(state)
         if events.wants("bytecode"):
@@ -164,11 +178,13 @@ class Unit:
             return self.first_countdown
         return min(1 << min(state.failures * 2, 30), 1 << 30)
 
-    def install(self, state: SiteState, generation: Generation | None = None) -> None:
-        """Give the site of a generation (the newest) its specialisations; those for which its code has no landing miss there."""
-        generation = generation or self.newest
-        if generation is None or state.index not in generation.sites:
-            return
+    def install(self, state: SiteState) -> None:
+        """Give the site its specialisations in every generation that is alive; those for which a code has no landing miss there."""
+        for generation in self._alive:
+            if state.index in generation.sites and generation.code() is not None:
+                self._install_in(state, generation)
+
+    def _install_in(self, state: SiteState, generation: Generation) -> None:
         exits = generation.exits[state.index]
         specs = []
         for spec in [] if state.suspended else state.specs:
@@ -178,7 +194,7 @@ class Unit:
         generation.sites[state.index].install(state.exprs.exprs(), specs)
 
     def is_current(self, code: CodeType) -> bool:
-        return self.newest is not None and code is self.newest.code
+        return code is self._newest
 
     def swap(self, function: Any, running: CodeType) -> None:
         """Let a function run the newest code from its next call on."""
@@ -187,10 +203,8 @@ class Unit:
             function.__code__ = code
 
     def counts(self) -> tuple[int, int, int]:
-        """(hits, misses, alarms) of the newest code's sites."""
-        if self.newest is None:
-            return 0, 0, 0
-        sites = self.newest.sites.values()
+        """(hits, misses, alarms) of the sites of all code that is alive."""
+        sites = [site for generation in self._alive for site in generation.sites.values()]
         alarms = sum(spec.compiled.plan.alarms for state in self.sites.values() for spec in state.specs)
         return sum(s.hits for s in sites), sum(s.misses for s in sites), alarms
 

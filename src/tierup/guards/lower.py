@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tierup import _core
@@ -11,8 +11,11 @@ from tierup.guards.checks import Check
 from tierup.guards.sources import Pinned, Source
 
 
-class ExpressionTable:
-    """The expressions of one site, shared by all its specialisations: each source once, bases before what builds on them."""
+class ExpressionTable(Mapping[Source, int]):
+    """The expressions of one site, shared by all its specialisations: each source once, bases before what builds on them.
+
+    As a mapping it knows every source: one that is looked up is added.
+    """
 
     def __init__(self) -> None:
         self._index: dict[Source, int] = {}
@@ -33,6 +36,15 @@ class ExpressionTable:
 
     def __getitem__(self, source: Source) -> int:
         return self.index(source)
+
+    def __contains__(self, source: object) -> bool:
+        return isinstance(source, Source)
+
+    def __iter__(self) -> Iterator[Source]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return len(self._index)
 
     def exprs(self) -> tuple[tuple[int, int, object], ...]:
         return tuple(self._exprs)

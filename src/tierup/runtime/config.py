@@ -85,7 +85,8 @@ class Options:
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("Options are immutable; use replace()")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("Options are immutable")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Options) and self.to_dict() == other.to_dict()

@@ -36,7 +36,7 @@ class Selection:
     @staticmethod
     def _is_users(file: str) -> bool:
         path = os.path.realpath(file)
-        if path.startswith((_STDLIB, _OURSELVES)) or path.startswith("<"):
+        if file.startswith("<") or path.startswith((_STDLIB, _OURSELVES)):
             return False
         # As spelt and as resolved: a virtual environment's packages may be links into a store elsewhere.
         folders = {*path.split(os.sep), *file.split(os.sep)}

@@ -32,10 +32,10 @@ def supported(ufunc: np.ufunc) -> bool:
 @lru_cache(maxsize=4096)
 def find_loop(ufunc: np.ufunc, promotes: tuple[Promotes, ...], result: np.dtype[Any] | None = None) -> str:
     """The signature of the inner loop that NumPy runs, as type characters. Raises NoRule if there is none, or one of unsupported types."""
-    signature = None if result is None else (None,) * ufunc.nin + (result,)
+    fixed: dict[str, Any] = {} if result is None else {"signature": (None,) * ufunc.nin + (result,)}
     try:
         # resolve_dtypes only looks at dtypes and types; it raises NumPy's own error where there is no loop.
-        resolved = ufunc.resolve_dtypes((*promotes, None), signature=signature)
+        resolved = ufunc.resolve_dtypes((*promotes, None), **fixed)
     except (TypeError, ValueError, OverflowError) as error:
         raise NoRule(f"no loop of {ufunc.__name__} for these operands") from error
     if any(code_of(dtype) is None for dtype in resolved):

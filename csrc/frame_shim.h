@@ -1,0 +1,33 @@
+/* What the core needs of CPython's insides beyond the current frame (tierup.h). Everything here is implemented in
+   frame_shim.c, the one file that includes internal headers. */
+#ifndef TIERUP_FRAME_SHIM_H
+#define TIERUP_FRAME_SHIM_H
+
+#include "tierup.h"
+
+/* The answer of a lookup that must not run a user's code. UNSURE: only running such code could tell. */
+typedef enum { LOOK_UNSURE = -1, LOOK_ABSENT = 0, LOOK_FOUND = 1 } Look;
+
+/* dict[key] of an exact dict for an exact str or int key; *value is borrowed. Never calls a user's __eq__ or __hash__.
+ */
+Look shim_dict_get(PyObject *dict, PyObject *key, Py_hash_t hash, PyObject **value);
+
+/* obj's own attribute in its instance dict or inline values; *value is borrowed. Never materialises the dict. */
+Look shim_instance_get(PyObject *obj, PyObject *name, Py_hash_t hash, PyObject **value);
+
+/* First entry for name in the MRO of the type; *value is borrowed. */
+Look shim_type_get(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObject **value);
+
+/* Kind bits of a localsplus slot. */
+bool shim_slot_is_cell(PyCodeObject *code, int slot);
+
+PyThreadState *shim_thread_state(void);
+
+/* Around a call of the translator: a raised recursion budget, an empty exc_info, a context of its own, no tracing of
+   its frames; errno and the floating-point environment are put back afterwards. enter returns -1 with an exception set
+   when it changed nothing. */
+typedef struct ShimGuard ShimGuard;
+ShimGuard *shim_guard_enter(PyThreadState *ts);
+void shim_guard_leave(PyThreadState *ts, ShimGuard *guard);
+
+#endif

@@ -1,0 +1,280 @@
+"""Puts sites and their hit blocks into a program.
+
+A site is a truth test of a constant in front of an instruction. Where the constant is false, the original instructions follow, untouched;
+where it is true it has already written locals and stack into the frame, and control goes to a hit block behind the end of the code,
+which brings the stack to the landing's depth and jumps there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Final, NamedTuple
+
+from tierup.bytecode.assemble import assemble_fields, stack_depths
+from tierup.bytecode.concrete import ConcreteInstr, ExceptionEntry, Program, fuse_superinstructions
+from tierup.bytecode.opcodes import OpTable, table
+from tierup.bytecode.verify import Landings, verify_fields
+
+_LINEAR_EXITS: Final = 8
+
+
+class Exit(NamedTuple):
+    """One place where a hit may go on."""
+
+    target_index: int
+    """Landing: index of the original instruction to go on at (a RESUME: directly behind it)."""
+    top_null: bool = False
+    """The landing's topmost stack slot is NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSpec:
+    """A site to insert. The exit's position in `exits` is the number that `-constant` must return."""
+
+    index: int
+    """The original instruction it stands in front of (a RESUME: directly behind it)."""
+    constant: object
+    exits: tuple[Exit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """Generated code."""
+
+    code: CodeType
+    site_instr: dict[int, int]
+    """By site index: code unit of the instruction that tests the constant's truth."""
+
+
+def splice(program: Program, sites: Iterable[SiteSpec], *, verify: bool = True) -> Spliced:
+    """The program's code with sites inserted. ValueError for a site or landing that is no boundary or cannot be reached."""
+    ordered = sorted(sites, key=lambda s: s.index)
+    edit = _Splicer(program, ordered)
+    spliced, moved = fuse_superinstructions(edit.run())
+    assembled = assemble_fields(spliced)
+    if verify:
+        units = assembled.units
+        landings = Landings(
+            hits=frozenset(units[moved[i]] for i in edit.hit_entries),
+            jumps=frozenset(assembled.own_units[moved[i]] for i in edit.landing_jumps),
+        )
+        verify_fields(assembled.fields, landings)
+    tests = {site: assembled.own_units[moved[index]] for site, index in edit.tests.items()}
+    return Spliced(assembled.fields.build(), tests)
+
+
+class _Label:
+    """A place in the hit blocks that is not known yet."""
+
+    __slots__ = ("index",)
+
+    def __init__(self) -> None:
+        self.index = -1
+
+
+class _Constants:
+    """The constants, with room for more; existing ones keep their index."""
+
+    def __init__(self, consts: tuple[object, ...]) -> None:
+        self.values = list(consts)
+        self._ints = {v: k for k, v in reversed(list(enumerate(consts))) if type(v) is int}
+        self._none = next((k for k, v in enumerate(consts) if v is None), -1)
+
+    def add(self, value: object) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def integer(self, value: int) -> int:
+        if value not in self._ints:
+            self._ints[value] = self.add(value)
+        return self._ints[value]
+
+    def none(self) -> int:
+        if self._none < 0:
+            self._none = self.add(None)
+        return self._none
+
+
+class _Splicer:
+    def __init__(self, program: Program, sites: Sequence[SiteSpec]) -> None:
+        self.program = program
+        self.table: OpTable = table()
+        self.depth = stack_depths(program)
+        self.sites = {s.index: s for s in sites}
+        if len(self.sites) != len(sites):
+            raise ValueError("two sites at one instruction")
+        self.consts = _Constants(program.consts)
+        self.out: list[ConcreteInstr] = []
+        self.labels: list[tuple[int, _Label]] = []
+        """Instructions whose target is a label."""
+        self.own: list[int] = []
+        """New index of each original instruction."""
+        self.entry: list[int] = []
+        """New index that jumps to an original instruction go to: its site's first instruction where it has one."""
+        self.rows: list[ExceptionEntry] = []
+        self.constant_index: dict[int, int] = {}
+        self.tests: dict[int, int] = {}
+        self.hit_labels: dict[int, _Label] = {}
+        self.hit_entries: list[int] = []
+        self.landing_jumps: list[int] = []
+        self._check()
+
+    def _check(self) -> None:
+        for spec in self.sites.values():
+            self._check_place(spec.index, "site", self.program.is_boundary)
+            for end in spec.exits:
+                self._check_place(end.target_index, "landing", self.program.can_land)
+
+    def _check_place(self, index: int, what: str, allowed: Callable[[int], bool]) -> None:
+        if not 0 <= index < len(self.program):
+            raise ValueError(f"{what} at index {index}: the program has {len(self.program)} instructions")
+        name = self.program.instrs[index].name
+        if not allowed(index):
+            raise ValueError(f"{what} at index {index}: not allowed at {name} (its unit starts at {self.program.boundary(index)})")
+        if self.depth[index] is None:
+            raise ValueError(f"{what} at index {index}: {name} cannot be reached")
+
+    # ---- the edit
+
+    def run(self) -> Program:
+        original = self.program.instrs
+        for index, instr in enumerate(original):
+            spec = self.sites.get(index)
+            behind = instr.name == "RESUME"
+            self.entry.append(len(self.out))
+            if spec is not None and not behind:
+                self._site(spec)
+            self.own.append(len(self.out))
+            self.out.append(instr)
+            if spec is not None and behind:
+                self._site(spec)
+        body_end = len(self.out)
+        self.entry.append(body_end)
+        for index, new in enumerate(self.own):
+            target = original[index].target
+            if target is not None:
+                self.out[new] = original[index]._replace(target=self.entry[target])
+        for entry in self.program.table:
+            self.rows.append(entry._replace(start=self.entry[entry.start], end=self.entry[entry.end], target=self.entry[entry.target]))
+        for spec in self.sites.values():
+            self._hit_block(spec)
+        for at, label in self.labels:
+            self.out[at] = self.out[at]._replace(target=label.index)
+        return self.program.edited(self.out, self.rows, tuple(self.consts.values))
+
+    def _emit(self, name: str, arg: int, like: ConcreteInstr, target: int | _Label | None = None) -> int:
+        at = len(self.out)
+        if isinstance(target, _Label):
+            self.labels.append((at, target))
+            target = -1
+        self.out.append(ConcreteInstr(self.table.op(name), name, arg, like.offset, like.positions, target))
+        return at
+
+    def _jump_if_true(self, like: ConcreteInstr, label: _Label) -> int:
+        name = "POP_JUMP_IF_TRUE" if self.table.has("POP_JUMP_IF_TRUE") else "POP_JUMP_FORWARD_IF_TRUE"
+        return self._emit(name, 0, like, label)
+
+    def _site(self, spec: SiteSpec) -> None:
+        like = self.program.instrs[spec.index]
+        constant = self.constant_index[spec.index] = self.consts.add(spec.constant)
+        label = self.hit_labels[spec.index] = _Label()
+        self._emit("LOAD_CONST", constant, like)
+        if self.table.has("TO_BOOL"):
+            self.tests[spec.index] = self._emit("TO_BOOL", 0, like)
+            self._jump_if_true(like, label)
+        else:
+            self.tests[spec.index] = self._jump_if_true(like, label)
+
+    # ---- hit blocks
+
+    def _hit_block(self, spec: SiteSpec) -> None:
+        like = self.program.instrs[spec.index]
+        self.hit_labels[spec.index].index = len(self.out)
+        self.hit_entries.append(len(self.out))
+        if not spec.exits:
+            self._jump_to(spec, like, self._behind_site(spec.index), self.program.instrs[spec.index], spec.index)
+        elif len(spec.exits) == 1:
+            self._exit(spec, like, spec.exits[0])
+        else:
+            self._emit("LOAD_CONST", self.constant_index[spec.index], like)
+            self._emit("UNARY_NEGATIVE", 0, like)
+            self._dispatch(spec, like, 0, len(spec.exits))
+
+    def _behind_site(self, index: int) -> int:
+        """New index of the instruction that a miss of the site runs."""
+        own = self.own[index]
+        if self.program.instrs[index].name != "RESUME":
+            return own
+        return own + (4 if self.table.has("TO_BOOL") else 3)
+
+    def _compare(self, like: ConcreteInstr, number: int, symbol: str, label: _Label) -> None:
+        t = self.table
+        # Masks of the 3.12+ operand: see COMPARISON_* in CPython's pycore_code.h; 8 is "equal", 2 is "less than".
+        mask = {"==": 8, "<": 2}[symbol] if t.compare_shift else 0
+        self._emit("COPY", 1, like)
+        self._emit("LOAD_CONST", self.consts.integer(number), like)
+        self._emit("COMPARE_OP", t.compare_symbols.index(symbol) << t.compare_shift | mask | t.compare_bool, like)
+        self._jump_if_true(like, label)
+
+    def _dispatch(self, spec: SiteSpec, like: ConcreteInstr, low: int, high: int) -> None:
+        """Branches on the exit number on top of the stack, low <= number < high, and pops it."""
+        if high - low > _LINEAR_EXITS:
+            middle = (low + high) // 2
+            below = _Label()
+            self._compare(like, middle, "<", below)
+            self._dispatch(spec, like, middle, high)
+            below.index = len(self.out)
+            self._dispatch(spec, like, low, middle)
+            return
+        labels = {number: _Label() for number in range(low, high - 1)}
+        for number, label in labels.items():
+            self._compare(like, number, "==", label)
+        self._emit("POP_TOP", 0, like)
+        self._exit(spec, like, spec.exits[high - 1])
+        for number, label in labels.items():
+            label.index = len(self.out)
+            self._emit("POP_TOP", 0, like)
+            self._exit(spec, like, spec.exits[number])
+
+    def _exit(self, spec: SiteSpec, like: ConcreteInstr, end: Exit) -> None:
+        here, there = self.depth[spec.index], self.depth[end.target_index]
+        assert here is not None and there is not None
+        for _ in range(here - there):
+            self._emit("POP_TOP", 0, like)
+        missing = there - here
+        if missing > 0:
+            for _ in range(missing if end.top_null else missing - 1):
+                self._emit("LOAD_CONST", self.consts.none(), like)
+            self._emit("LOAD_CONST", self.constant_index[spec.index], like)
+            self._emit("UNARY_INVERT", 0, like)
+            if end.top_null:
+                self._emit("POP_TOP", 0, like)
+        landing = self.program.instrs[end.target_index]
+        if landing.name in ("RETURN_VALUE", "RETURN_CONST") and end.target_index not in self.sites:
+            self._emit(landing.name, landing.arg, landing)
+            return
+        self._jump_to(spec, like, self._landing(end.target_index), landing, end.target_index)
+
+    def _landing(self, index: int) -> int:
+        """New index that a landing at an original instruction goes to; its own site first where it has one."""
+        if self.program.instrs[index].name == "RESUME":
+            return self.own[index] + 1
+        return self.entry[index]
+
+    def _jump_to(self, spec: SiteSpec, like: ConcreteInstr, target: int, landing: ConcreteInstr, landing_index: int) -> None:
+        """Hit blocks stand at the end, so every jump is a backward one. Where it also goes backward in the original order it can close
+        a loop: then it must check for signals and thread switches as the loop's own jump would, under the landing's handler."""
+        if landing_index <= spec.index and spec.exits:
+            at = self._emit("JUMP_BACKWARD", 0, landing, target)
+            self._cover(at, landing_index)
+        else:
+            at = self._emit("JUMP_BACKWARD_NO_INTERRUPT", 0, like, target)
+        self.landing_jumps.append(at)
+
+    def _cover(self, at: int, landing_index: int) -> None:
+        for entry in self.program.table:
+            if entry.start <= landing_index < entry.end:
+                self.rows.append(ExceptionEntry(at, at + 1, self.entry[entry.target], entry.depth, entry.lasti))
+                return

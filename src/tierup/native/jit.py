@@ -1,0 +1,51 @@
+"""Code in executable memory. Pages are never writable and executable at once where the system offers a way round it (memfd)."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tierup.native.elf import Code
+
+_ALIGN: Final = 64
+
+
+class Loaded:
+    """Mapped code. Keeps the mapping; drop it only when nothing can call the code any more."""
+
+    __slots__ = ("_map", "addresses")
+
+    def __init__(self, mapping: Any, addresses: list[int]) -> None:
+        self._map = mapping
+        self.addresses = addresses
+
+
+def load(codes: Sequence[Code]) -> Loaded:
+    """Map all pieces into one region; addresses are their entries, in order. Raises OSError."""
+    image = bytearray()
+    entries = []
+    for code in codes:
+        image += b"\xcc" * (-len(image) % _ALIGN)
+        entries.append(len(image) + code.entry)
+        image += code.data
+    mapping = _map_executable(bytes(image))
+    base = int(np.frombuffer(mapping, dtype=np.uint8).ctypes.data)
+    return Loaded(mapping, [base + e for e in entries])
+
+
+def _map_executable(image: bytes) -> mmap.mmap:
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("tierup", os.MFD_CLOEXEC)
+        try:
+            with os.fdopen(os.dup(fd), "wb") as f:
+                f.write(image)
+            return mmap.mmap(fd, len(image), flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+        finally:
+            os.close(fd)
+    memory = mmap.mmap(-1, len(image), prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    memory.write(image)
+    return memory

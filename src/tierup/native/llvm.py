@@ -1,0 +1,60 @@
+"""The only module that touches llvmlite: LLVM text → object code for this machine.
+
+No pass of LLVM's middle end runs: the text is already in the form that we want, vectors included, and every pass that does not run is
+one that cannot change a floating-point flag. It is imported when the first kernel has to be compiled, because importing llvmlite costs
+more than all else.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+from typing import Any
+
+import llvmlite
+from llvmlite import binding
+
+from tierup.native.codegen import Target
+
+
+def version() -> str:
+    return f"{llvmlite.__version__}/{'.'.join(map(str, binding.llvm_version_info))}"
+
+
+@functools.cache
+def _machine() -> Any:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    target = binding.Target.from_default_triple()
+    model = "tiny" if platform.machine() in ("aarch64", "arm64") else "default"
+    return target.create_target_machine(cpu=host_cpu(), features=host_features(), opt=2, reloc="pic", codemodel=model, jit=False)
+
+
+@functools.cache
+def host_cpu() -> str:
+    return str(binding.get_host_cpu_name())
+
+
+@functools.cache
+def host_features() -> str:
+    return str(binding.get_host_cpu_features().flatten())
+
+
+def host_target() -> Target:
+    return Target.of_features(host_features())
+
+
+def _module(text: str) -> Any:
+    module = binding.parse_assembly(text)
+    module.triple = _machine().triple
+    return module
+
+
+def compile_object(text: str) -> bytes:
+    """Object code of a module. Raises RuntimeError on malformed text."""
+    return bytes(_machine().emit_object(_module(text)))
+
+
+def assembly(text: str) -> str:
+    """The same as assembler text, for people."""
+    return str(_machine().emit_assembly(_module(text)))

@@ -1,0 +1,1 @@
+"""Tests of the array room, and the reference evaluator of graphs."""

@@ -1,0 +1,199 @@
+"""Runs a program's calls and records everything observable of each."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import sys
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import inputs
+from .snapshot import Line, Snapshot, first_difference
+
+Jit = Callable[[Any], Any]
+
+_HIDDEN = {"jit", "CALLS", "make", "alias", "overlapping"}
+
+# How a call's surroundings treat warnings, floating-point errors and tracing.
+ENVIRONMENTS = ("always", "default", "error", "ignore", "raise", "call", "trace", "profile")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One recorded call of a program."""
+
+    environment: str
+    lines: list[Line]
+    failed: bool
+    """The plain outcome was an exception."""
+
+
+@dataclass
+class Recorder:
+    """Collects what reaches the outside while a call runs."""
+
+    filename: str
+    log: list[str] = field(default_factory=list)
+
+    def floating(self, kind: str, flag: int) -> None:
+        """np.seterrcall's receiver."""
+        self.log.append(f"errcall {kind} {flag}")
+
+    def trace(self, frame: types.FrameType, event: str, arg: object) -> Any:
+        """sys.settrace's receiver."""
+        if frame.f_code.co_filename != self.filename:
+            return None
+        self.log.append(f"{event} {frame.f_code.co_name} {frame.f_lineno}")
+        return self.trace
+
+    def profile(self, frame: types.FrameType, event: str, arg: object) -> None:
+        """sys.setprofile's receiver; C calls are named by their function."""
+        if frame.f_code.co_filename == self.filename:
+            self.log.append(f"{event} {frame.f_code.co_name} {frame.f_lineno} {getattr(arg, '__name__', '') if 'c_' in event else ''}")
+
+
+@contextlib.contextmanager
+def _surroundings(environment: str, recorder: Recorder) -> Iterator[None]:
+    filters = {"error": "error", "default": "default"}.get(environment, "always")
+    errors: dict[str, dict[str, Any]] = {
+        "ignore": {"all": "ignore"},
+        "raise": {"all": "raise"},
+        "call": {"all": "call", "call": recorder.floating},
+    }
+    handling = errors.get(environment, {"all": "warn", "under": "ignore"})
+    with warnings.catch_warnings(record=True) as caught, np.errstate(**handling):
+        warnings.simplefilter(filters)  # type: ignore[arg-type]
+        yield
+    for warning in caught:
+        recorder.log.append(f"{warning.category.__name__}: {warning.message} at {Path(warning.filename).name}:{warning.lineno}")
+
+
+def _called(target: Any, args: Any, kwargs: Any, environment: str, recorder: Recorder) -> tuple[bool, Any]:
+    """Calls the target; (True, result) or (False, exception)."""
+    # No local may hold the exception: its traceback holds this frame, and the cycle would keep the arguments alive.
+    try:
+        if environment == "trace":
+            sys.settrace(recorder.trace)
+        elif environment == "profile":
+            sys.setprofile(recorder.profile)
+        return True, target(*args, **kwargs)
+    except Exception as error:
+        return False, error
+    finally:
+        sys.settrace(None)
+        sys.setprofile(None)
+
+
+def _tracked(roots: list[Any]) -> list[Any]:
+    """The mutable objects reachable from some roots: those whose reference counts a program may look at."""
+    found: dict[int, Any] = {}
+    todo = list(roots)
+    while todo:
+        obj = todo.pop()
+        if id(obj) in found or isinstance(obj, (type, types.ModuleType, types.FunctionType)):
+            continue
+        if isinstance(obj, np.ndarray):
+            todo.append(obj.base)
+        elif isinstance(obj, (list, tuple, dict, set, types.CellType)) or type(obj).__module__ == "program":
+            todo.extend(gc.get_referents(obj))  # unlike obj.__dict__ it does not make an instance's dict
+        else:
+            continue
+        found[id(obj)] = obj
+    return list(found.values())
+
+
+def _watch(result: Any) -> list[weakref.ref[Any]]:
+    arrays = [item for item in _tracked([result]) if isinstance(item, np.ndarray)]
+    return [weakref.ref(array) for array in arrays]
+
+
+def _user_state(namespace: dict[str, Any]) -> dict[str, Any]:
+    hidden = (types.ModuleType, types.BuiltinFunctionType)
+    return {
+        name: value
+        for name, value in namespace.items()
+        if not name.startswith("__") and name not in _HIDDEN and not isinstance(value, hidden) and value is not inputs
+    }
+
+
+def _observe(namespace: dict[str, Any], args: Any, kwargs: Any, environment: str, filename: str, exact_nans: bool) -> Call:
+    recorder = Recorder(filename)
+    snapshot = Snapshot(filename, exact_nans)
+    tracked = _tracked([args, kwargs, _user_state(namespace)])
+    before = [sys.getrefcount(obj) for obj in tracked]
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), _surroundings(environment, recorder):
+        ok, result = _called(namespace["f"], args, kwargs, environment, recorder)
+    held = [sys.getrefcount(obj) for obj in tracked]
+    snapshot.walk("args", args)
+    snapshot.walk("kwargs", kwargs)
+    snapshot.walk("result" if ok else "raised", result)
+    snapshot.walk("globals", _user_state(namespace))
+    for entry in recorder.log:
+        snapshot.add("event", entry)
+    snapshot.add("output", output.getvalue())
+    snapshot.add("errstate", str({key: value for key, value in np.geterr().items()}))
+    snapshot.add("references while the result lives", str([new - old for new, old in zip(held, before, strict=True)]))
+    lines = snapshot.release()
+    watched = _watch(result) if ok else []
+    del result
+    after = [sys.getrefcount(obj) for obj in tracked]
+    lines.append(("references after", str([new - old for new, old in zip(after, before, strict=True)])))
+    lines.append(("results still alive", str([ref() is not None for ref in watched])))
+    return Call(environment, lines, not ok)
+
+
+def run(source: str, path: Path, jit: Jit, exact_nans: bool = False) -> list[Call]:
+    """Executes a program's module with `jit` as the decorator it uses, then makes and records its calls in order."""
+    namespace: dict[str, Any] = {
+        "__name__": "program",
+        "__file__": str(path),
+        "jit": jit,
+        "make": inputs.make,
+        "alias": inputs.alias,
+        "overlapping": inputs.overlapping,
+    }
+    exec(compile(source, str(path), "exec", dont_inherit=True), namespace)
+    calls = []
+    # The collector runs when it likes, which would show in the reference counts of cyclic garbage.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for environment, arguments in namespace["CALLS"]:
+            args, kwargs = arguments()
+            calls.append(_observe(namespace, args, kwargs, environment, str(path), exact_nans))
+    finally:
+        if collecting:
+            gc.enable()
+    return calls
+
+
+def difference(source: str, path: Path, jit: Jit, exact_nans: bool = False) -> str | None:
+    """Runs a program plain and through `jit`; the first observable difference, or None.
+
+    A difference that two plain runs show as well is NumPy's own (values that depend on where a buffer lies) and is none.
+    """
+    path.write_text(source)
+    plain = run(source, path, lambda function: function, exact_nans)
+    compiled = run(source, path, jit, exact_nans)
+    found = _compare(plain, compiled)
+    if found is not None and any(_compare(plain, run(source, path, lambda function: function, exact_nans)) for _ in range(3)):
+        return None
+    return found
+
+
+def _compare(plain: list[Call], compiled: list[Call]) -> str | None:
+    for i, (want, got) in enumerate(zip(plain, compiled, strict=True)):
+        text = first_difference(want.lines, got.lines)
+        if text is not None:
+            return f"call {i} ({want.environment}): {text}"
+    return None

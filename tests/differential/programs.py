@@ -1,0 +1,168 @@
+"""Source text of small array programs: straight lines, branches, loops, views, breaks, handlers, closures, generators.
+
+A program is deterministic and ends quickly. Most of what it does succeeds; some of it warns or raises, as programs do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .choice import Chooser, Drawn, Seeded, chance, weighted
+from .expressions import Kind
+from .inputs import LAYOUTS
+from .prelude import PRELUDE
+from .statements import Statement, Statements, render
+
+_SHAPES: list[tuple[int, tuple[str, ...]]] = [(8, ("n",)), (6, ("n", "m")), (3, ("m",)), (1, ("1", "m")), (1, ()), (1, ("n", "1"))]
+_DTYPES = {"f": ["f8", "f4", "f2"], "i": ["i8", "i4", "i2", "u1", "u8", "i1"], "b": ["?"], "c": ["c16", "c8"]}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function's body, and what stands around it."""
+
+    header: list[str]
+    body: list[Statement]
+    footer: list[str]
+    calls: list[str]
+    exact_nans: bool
+    indent: int = 1
+
+    @property
+    def source(self) -> str:
+        """The module's text."""
+        return PRELUDE + "\n" + self.own_source
+
+    @property
+    def own_source(self) -> str:
+        """The text without what all programs begin with."""
+        lines = [*self.header, *render(self.body, self.indent), *self.footer, "", "CALLS = [", *self.calls, "]", ""]
+        return "\n".join(lines)
+
+
+@dataclass
+class Generator(Statements):
+    """Builds one program from a chooser's decisions."""
+
+    def program(self) -> Program:
+        """The whole module."""
+        shapes = [weighted(self.chooser, _SHAPES) for _ in range(2)]
+        flavours = [self.pick("f", "f", "f", "f", "f", "f", "i", "i", "b", "c") for _ in range(2)]
+        self.scope = {name: Kind("array", dims, flavour) for name, dims, flavour in zip("ab", shapes, flavours, strict=True)}
+        self.scope["k"] = Kind("int", (), "i")
+        form = self.pick("plain", "plain", "plain", "plain", "plain", "method", "closure", "generator")
+        self.is_generator = form == "generator"
+        body = [self.statement() for _ in range(self.chooser.integer(3, 9))]
+        body.append(self.result())
+        if self.is_generator:
+            body.insert(self.chooser.integer(0, len(body) - 1), f"yield {self.pick('a', 'b', 'k')}")
+            yielded = [name for name in self.scope if self.scope[name].what == "array"]
+            body.insert(len(body) - 1, f"yield {self.pick(*yielded)}" if yielded else "yield k")
+        header, footer, indent = self._frame(form)
+        return Program(header, ["global COUNT", *body], footer, self._calls(shapes, flavours), self.moves_only, indent)
+
+    @staticmethod
+    def _frame(form: str) -> tuple[list[str], list[str], int]:
+        parameters = "a, b, k=2, s=1.5, t=None, *, flag=False"
+        if form == "method":
+            return ["class Host:", "    bias = 1", "    @jit", f"    def f(self, {parameters}):"], ["f = Host().f"], 2
+        if form == "closure":
+            return (
+                ["def maker(extra):", "    @jit", f"    def f({parameters}):", "        s_extra = extra"],
+                ["    return f", "f = maker(SCALE)"],
+                2,
+            )
+        if form == "generator":
+            head = ["@jit", f"def steps({parameters}):"]
+            return (
+                head,
+                [
+                    "def f(*args, **kwargs):",
+                    "    out = []",
+                    "    for value in steps(*args, **kwargs):",
+                    "        out.append(value)",
+                    "    return out",
+                ],
+                1,
+            )
+        return ["@jit", f"def f({parameters}):"], [], 1
+
+    def _calls(self, shapes: list[tuple[str, ...]], flavours: list[str]) -> list[str]:
+        """The same specification a few times, then others, then the first again."""
+        first = self._specification(flavours, plain=True)
+        plan = [first, first, first, first]
+        for _ in range(3):
+            plan.append(self._varied(first, flavours))
+        plan += [first, self._varied(first, flavours), first]
+        return [self._call(i, spec, shapes) for i, spec in enumerate(plan)]
+
+    def _specification(self, flavours: list[str], plain: bool) -> dict[str, Any]:
+        return {
+            "dtypes": [self.pick(*_DTYPES[flavour]) if self.chance(35) else _DTYPES[flavour][0] for flavour in flavours],
+            "n": self.pick(4, 5, 7, 2, 33),
+            "m": self.pick(3, 4, 2, 6),
+            "layouts": ["C", "C"] if plain else [self.pick(*LAYOUTS) for _ in flavours],
+            "values": "nan" if self.moves_only else "plain",
+            "alias": None,
+            "environment": "always",
+            "k": 3,
+            "t": "None",
+        }
+
+    def _varied(self, first: dict[str, Any], flavours: list[str]) -> dict[str, Any]:
+        spec = dict(first)
+        what = self.pick(
+            "size", "dtype", "layout", "values", "alias", "environment", "k", "kind", "everything", "size", "k", "values", "layout"
+        )
+        if what in ("size", "everything"):
+            spec["n"], spec["m"] = self.pick(0, 1, 3, 6, 17, 70), self.pick(1, 2, 3, 5)
+        if what in ("dtype", "everything"):
+            spec["dtypes"] = [self.pick(*_DTYPES[flavour]) for flavour in flavours]
+        if what in ("layout", "everything"):
+            spec["layouts"] = [self.pick(*LAYOUTS) for _ in flavours]
+        if what in ("values", "everything") and not self.moves_only:
+            spec["values"] = self.pick("edge", "zero", "unit", "nan", "edge")
+        if what in ("alias", "everything"):
+            spec["alias"] = self.pick("same", "view", "reversed", "overlapping", "overlapping")
+        if what in ("environment", "everything"):
+            spec["environment"] = self.pick("error", "default", "ignore", "raise", "call", "trace", "profile")
+            if not self.moves_only:
+                spec["values"] = self.pick("edge", "zero", "plain")
+        if what == "k":
+            spec["k"] = self.pick(0, 1, 2, 5, -3, 2**40, 2**70, "True", "np.int64(3)", "3.0", "np.float32(2)")
+            spec["t"] = self.pick("None", "1", "'text'", "0.5", "(1, 2)")
+        if what == "kind":
+            spec["dtypes"] = [self.pick("f8", "i4", "?", "c16", "u2") for _ in flavours]
+        return spec
+
+    def _call(self, number: int, spec: dict[str, Any], shapes: list[tuple[str, ...]]) -> str:
+        arrays = []
+        for i, dims in enumerate(shapes):
+            shape = "".join(f"{1 if dim == '1' else spec[dim]}, " for dim in dims)
+            arrays.append(f'make("{spec["dtypes"][i]}", ({shape}), "{spec["layouts"][i]}", {number + 5 * i}, "{spec["values"]}")')
+        scalar = self.pick("1.5", "-0.5", "2.0", "0.0", "-0.0", "0.75")
+        flag = self.pick("True", "False")
+        arguments = f'{{"k": {spec["k"]}, "s": {scalar}, "t": {spec["t"]}, "flag": {flag}}}'
+        if spec["alias"] == "overlapping" and shapes[0] == shapes[1] == ("n",):
+            pair = f'overlapping("{spec["dtypes"][0]}", {spec["n"]}, {number}, "{spec["values"]}")'
+            return f'    ("{spec["environment"]}", lambda: ({pair}, {arguments})),'
+        if spec["alias"] and shapes[0] == shapes[1]:
+            return f'    ("{spec["environment"]}", lambda: (lambda x: ((x, alias(x, "{spec["alias"]}")), {arguments}))({arrays[0]})),'
+        return f'    ("{spec["environment"]}", lambda: (({arrays[0]}, {arrays[1]}), {arguments})),'
+
+
+def from_seed(seed: int) -> Program:
+    """The program of a seed."""
+    return _generate(Seeded(seed))
+
+
+def strategy() -> Any:
+    """Hypothesis' view of the same programs: it shrinks the decisions."""
+    from hypothesis import strategies
+
+    return strategies.composite(lambda draw: _generate(Drawn(draw)))()
+
+
+def _generate(chooser: Chooser) -> Program:
+    return Generator(chooser, moves_only=chance(chooser, 8)).program()

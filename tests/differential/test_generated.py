@@ -1,0 +1,64 @@
+"""Generated programs behave under `tierup.jit` as they do plain, and most of them run native code.
+
+`TIERUP_DIFFERENTIAL` says how many programs (20000 for a full run), `TIERUP_DIFFERENTIAL_SEED` with which one to begin.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+import tierup
+
+from .observe import difference
+from .programs import Program, from_seed, strategy
+from .reduce import reduced
+
+PROGRAMS = int(os.environ.get("TIERUP_DIFFERENTIAL", "300"))
+FIRST_SEED = int(os.environ.get("TIERUP_DIFFERENTIAL_SEED", "0"))
+CHUNKS = 10
+MANY = 0.8
+"""The share of programs that must run at least one kernel."""
+
+
+def _failure(program: Program, found: str, folder: Path) -> str:
+    """A report with the smallest program that still differs."""
+
+    def fails(candidate: Program) -> bool:
+        return difference(candidate.source, folder / "candidate.py", tierup.jit, candidate.exact_nans) is not None
+
+    small = reduced(program, fails)
+    again = difference(small.source, folder / "candidate.py", tierup.jit, small.exact_nans) or found
+    return f"{found}\n\nreduced: {again}\n\n{small.own_source}"
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_no_difference(chunk: int, tmp_path: Path) -> None:
+    seeds = range(FIRST_SEED + chunk, FIRST_SEED + PROGRAMS, CHUNKS)
+    native = 0
+    for seed in seeds:
+        program = from_seed(seed)
+        before = tierup.stats().hits
+        found = difference(program.source, tmp_path / f"program{seed}.py", tierup.jit, program.exact_nans)
+        native += tierup.stats().hits > before
+        if found is not None:
+            pytest.fail(f"seed {seed}: " + _failure(program, found, tmp_path), pytrace=False)
+    assert native >= MANY * len(seeds), f"only {native} of {len(seeds)} programs ran native code"
+
+
+@settings(
+    max_examples=max(20, PROGRAMS // 20),
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)
+@given(program=strategy())
+def test_no_difference_in_drawn_programs(tmp_path_factory: Any, program: Program) -> None:
+    found = difference(program.source, tmp_path_factory.mktemp("drawn") / "program.py", tierup.jit, program.exact_nans)
+    assert found is None, f"{found}\n\n{program.own_source}"
