@@ -57,6 +57,12 @@ class Region:
         self._journal: list[tuple[Any, str, Any]] = []
         self.line = 0
 
+    def release(self) -> None:
+        """Forget the live values. The region and its builder are a cycle, which must not keep the user's arrays until the collector runs."""
+        self._known.clear()
+        self._versions.clear()
+        self._journal.clear()
+
     # -- going back ----------------------------------------------------------------------------------------------
 
     def mark(self) -> Mark:
