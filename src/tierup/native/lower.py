@@ -68,6 +68,7 @@ class _Lowering:
                 boxes.append(item)
             else:
                 self._node(item)
+        stores.sort(key=lambda s: s.id)  # the schedule knows nothing of memory that two of them share
         targets = [self._storable(s) for s in stores]
         if self._flags:
             self.emit("FLAGS")
