@@ -507,7 +507,7 @@ static int interpret(Run *r)
             NEXT(2 + pc[2]);
         case OP_REDUCE:
             flags_begin(r);
-            TRY(reduce_full(&S(1), &A(2), r->plan->kernel_items[pc[3]], pc[4], pc[5]));
+            TRY(reduce_full(&S(1), &A(2), r->plan->kernel_items[pc[3]], pc[4]));
             flags_collect(r);
             NEXT(5);
         case OP_REDUCE_AXIS:

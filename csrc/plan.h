@@ -130,6 +130,7 @@ bool broadcast_shape(Layout *out, const Array *const *in, int n, uint64_t mask);
 /* Shape and order of each output as NumPy would allocate it. MISS if shapes do not broadcast or the order is in doubt.
  */
 int layout_outputs(const KernelObject *k, const Array *const *in, const Layout *full, Layout *out);
+void iter_axes(const Array *a, int *perm);     /* axes as NumPy's iterator walks them, fastest first */
 void layout_like(Layout *out, const Array *a); /* order K of copy(), astype(), empty_like() */
 
 /* ---- launch.c --------------------------------------------------------------------------------------------------- */
@@ -142,7 +143,7 @@ void set_launch_limits(double thread_ns, double gil_ns);
 
 /* ---- reduce.c --------------------------------------------------------------------------------------------------- */
 
-int reduce_full(Slot *out, const Array *a, KernelObject *k, bool identity, int type);
+int reduce_full(Slot *out, const Array *a, KernelObject *k, bool identity);
 int reduce_axis(Array *out, const Array *a, KernelObject *k, int axis, bool identity, bool keepdims);
 
 /* ---- scalars.c -------------------------------------------------------------------------------------------------- */
