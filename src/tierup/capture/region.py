@@ -59,10 +59,8 @@ class Region:
         self.line = 0
 
     def release(self) -> None:
-        """Forget the live values. The region and its builder are a cycle, which must not keep the user's arrays until the collector runs."""
-        self._known.clear()
-        self._versions.clear()
-        self._journal.clear()
+        """Take the region apart. It and its builder are a cycle, which must not keep the user's arrays until the collector runs."""
+        vars(self).clear()
 
     # -- going back ----------------------------------------------------------------------------------------------
 
