@@ -338,6 +338,34 @@ def reference_counts(wrap: Wrap) -> Any:
     return [f(X) for _ in range(WARM)]
 
 
+def arguments_die_with_their_last_reference(wrap: Wrap) -> Any:
+    import gc
+    import weakref
+
+    def captured(v: Any) -> Any:
+        return v * 2
+
+    def rejected(v: Any) -> Any:
+        w = np.array(v[::2])
+        print(w)
+        return sorted(v)
+
+    gc.collect()
+    gc.disable()
+    try:
+        seen = []
+        for f in (wrap(captured), wrap(rejected)):
+            for _ in range(WARM):
+                v = X * 2
+                ref = weakref.ref(v)
+                f(v)
+                del v
+                seen.append(ref() is None)
+        return seen
+    finally:
+        gc.enable()
+
+
 def resize_needs_no_other_reference(wrap: Wrap) -> Any:
     def work(v: Any) -> Any:
         w = v * 2

@@ -320,7 +320,7 @@ OPS: Final[dict[str, Op]] = {
     "literal": Op("", _literal, {"value": _number}),
     # Python ints
     "iadd": Op("ii", _INT), "isub": Op("ii", _INT), "imul": Op("ii", _INT),
-    "ifloordiv": Op("ii", _INT, effect=_division_effect), "imod": Op("ii", _INT, effect=_division_effect),
+    "ifloordiv": Op("ii", _INT, effect=_division_effect), "imod": Op("ii", _INT, effect=_division_effect), "ipow": Op("ii", _INT, effect="leaves"),
     "imin": Op("ii", _INT), "imax": Op("ii", _INT), "ineg": Op("i", _INT), "iabs": Op("i", _INT),
     "itodouble": Op("i", _DOUBLE),
     "icmp": Op("ii", _BOOL, {"cond": _CONDITION}),
@@ -330,6 +330,7 @@ OPS: Final[dict[str, Op]] = {
     "fadd": Op("dd", _DOUBLE, effect="flags"), "fsub": Op("dd", _DOUBLE, effect="flags"), "fmul": Op("dd", _DOUBLE, effect="flags"),
     "fdiv": Op("dd", _DOUBLE, effect=_fdiv_effect),
     "fneg": Op("d", _DOUBLE), "fabs": Op("d", _DOUBLE), "fsqrt": Op("d", _DOUBLE, effect="flags"),
+    "fpow": Op("dd", _DOUBLE, effect="leaves"),
     "fcmp": Op("dd", _BOOL, {"cond": _CONDITION}),
     # checks
     "check": Op("ss", _check, {"cond": _CHECK_CONDITION}, "leaves"),

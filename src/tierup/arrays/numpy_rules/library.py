@@ -31,6 +31,10 @@ class NumpyLibrary:
         """dtype, rank and the flags that guards fix."""
         return ArrayFacts(require_code(obj.dtype), obj.ndim, bool(obj.flags.c_contiguous), bool(obj.flags.writeable))
 
+    def may_overlap(self, a: Any, b: Any) -> bool:
+        """Whether the memory extents of two arrays touch."""
+        return bool(np.may_share_memory(a, b))
+
     def is_numpy_scalar(self, obj: object) -> str | None:
         """The dtype code of an exact NumPy scalar."""
         return SCALAR_CODE.get(type(obj))
