@@ -15,8 +15,8 @@ typedef struct {
     int raised;    /* collected */
 } Run;
 
-/* Reading the flag register costs as much as a small array's loop, so it is read as seldom as possible: before the first step that may raise
- * flags, and after each kernel, because some of NumPy's loops clear them. */
+/* Reading the flag register costs as much as a small array's loop, so it is read as seldom as possible: before the
+ * first step that may raise flags, and after each kernel, because some of NumPy's loops clear them. */
 static inline void flags_begin(Run *r)
 {
     if (!r->watching) {
