@@ -334,6 +334,9 @@ static int interpret(Run *r)
             MISS_IF(!int_floordiv(S(2).i, S(3).i, &quotient, &remainder));
             S(1).i = remainder;
             NEXT(3);
+        case OP_I_POW:
+            MISS_IF(!int_pow(S(2).i, S(3).i, &S(1).i));
+            NEXT(3);
         case OP_I_NEG:
             MISS_IF(S(2).i == INT64_MIN);
             S(1).i = -S(2).i;
@@ -427,6 +430,9 @@ static int interpret(Run *r)
             flags_begin(r);
             S(1).d = settled(sqrt(S(2).d));
             NEXT(2);
+        case OP_D_POW:
+            MISS_IF(!double_pow(S(2).d, S(3).d, &S(1).d));
+            NEXT(3);
         case OP_D_CMP:
             S(1).b = compare_doubles(S(2).d, S(3).d, pc[4]);
             NEXT(4);
@@ -501,7 +507,7 @@ static int interpret(Run *r)
             NEXT(2 + pc[2]);
         case OP_REDUCE:
             flags_begin(r);
-            TRY(reduce_full(&S(1), &A(2), r->plan->kernel_items[pc[3]], pc[4], pc[5]));
+            TRY(reduce_full(&S(1), &A(2), r->plan->kernel_items[pc[3]], pc[4]));
             flags_collect(r);
             NEXT(5);
         case OP_REDUCE_AXIS:

@@ -260,6 +260,14 @@ static void input_operand(Operand *o, const Array *a)
     o->owned = a->whole && a->owner != NULL && PyArray_CHKFLAGS(a->owner, NPY_ARRAY_OWNDATA);
 }
 
+void iter_axes(const Array *a, int *perm)
+{
+    Operand o;
+    const Operand *ops[1] = {&o};
+    input_operand(&o, a);
+    iter_order(ops, 1, a->ndim, perm);
+}
+
 static int simulate_single(const KernelObject *k, const Array *const *in, Layout *out)
 {
     Operand inputs[MAX_OPERANDS], result;

@@ -130,6 +130,7 @@ bool broadcast_shape(Layout *out, const Array *const *in, int n, uint64_t mask);
 /* Shape and order of each output as NumPy would allocate it. MISS if shapes do not broadcast or the order is in doubt.
  */
 int layout_outputs(const KernelObject *k, const Array *const *in, const Layout *full, Layout *out);
+void iter_axes(const Array *a, int *perm);     /* axes as NumPy's iterator walks them, fastest first */
 void layout_like(Layout *out, const Array *a); /* order K of copy(), astype(), empty_like() */
 
 /* ---- launch.c --------------------------------------------------------------------------------------------------- */
@@ -142,7 +143,7 @@ void set_launch_limits(double thread_ns, double gil_ns);
 
 /* ---- reduce.c --------------------------------------------------------------------------------------------------- */
 
-int reduce_full(Slot *out, const Array *a, KernelObject *k, bool identity, int type);
+int reduce_full(Slot *out, const Array *a, KernelObject *k, bool identity);
 int reduce_axis(Array *out, const Array *a, KernelObject *k, int axis, bool identity, bool keepdims);
 
 /* ---- scalars.c -------------------------------------------------------------------------------------------------- */
@@ -154,6 +155,8 @@ int slot_from_complex(Slot *s, PyObject *o);
 int slot_from_numpy(Slot *s, PyObject *o, int type);
 int slot_cast(Slot *dst, int to, const Slot *src, int from);
 PyObject *slot_to_numpy(const Slot *s, int type);
+bool int_pow(int64_t base, int64_t exponent, int64_t *result);                       /* false: MISS */
+bool double_pow(double base, double exponent, double *result);                      /* false: MISS */
 bool int_floordiv(int64_t a, int64_t b, int64_t *quotient, int64_t *remainder); /* false: MISS */
 
 /* ---- plan.c ----------------------------------------------------------------------------------------------------- */

@@ -192,3 +192,46 @@ bool int_floordiv(int64_t a, int64_t b, int64_t *quotient, int64_t *remainder)
     *remainder = r;
     return true;
 }
+
+/* By squaring; a negative exponent makes a float in Python. */
+bool int_pow(int64_t base, int64_t exponent, int64_t *result)
+{
+    int64_t value = 1;
+    if (exponent < 0) {
+        return false;
+    }
+    while (exponent != 0) {
+        if ((exponent & 1) && __builtin_mul_overflow(value, base, &value)) {
+            return false;
+        }
+        exponent >>= 1;
+        if (exponent != 0 && __builtin_mul_overflow(base, base, &base)) {
+            return false;
+        }
+    }
+    *result = value;
+    return true;
+}
+
+/* float_pow of CPython's Objects/floatobject.c for operands without a special case: the same call of libm's pow. What raises
+   there (overflow, a negative base with a fractional exponent gives a complex) or comes near it is not done here. */
+bool double_pow(double base, double exponent, double *result)
+{
+    if (!isfinite(base) || !isfinite(exponent) || base == 0.0) {
+        return false;
+    }
+    bool negate = false;
+    if (base < 0.0) {
+        if (exponent != floor(exponent)) {
+            return false;
+        }
+        base = -base;
+        negate = fmod(fabs(exponent), 2.0) == 1.0;
+    }
+    double value = base == 1.0 ? 1.0 : pow(base, exponent);
+    if (!isnormal(value)) {
+        return false;
+    }
+    *result = negate ? -value : value;
+    return true;
+}

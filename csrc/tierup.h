@@ -80,6 +80,9 @@ int numpy_ready(void);                            /* 1 after _core.init_numpy() 
 void pool_run(void (*work)(void *ctx, int part), void *ctx, int nparts);
 int pool_threads(void);                           /* TIERUP_NUM_THREADS, else cores available to the process */
 
+/* ---- drive.c: address of the function that runs fused kernels, as DRIVE ------------------------------------- */
+int drive_add_to_module(PyObject *module);
+
 /* ---- site.c ------------------------------------------------------------------------------------------------------ */
 extern PyTypeObject Site_Type;
 

@@ -112,27 +112,27 @@ int view_broadcast(Array *dst, const Array *src, int n, const npy_intp *shape)
 
 int view_reshape(Array *dst, const Array *src, int n, const npy_intp *shape)
 {
-    npy_intp size = 1;
-    bool same = n == src->ndim;
+    npy_intp size = 1, strides[MAX_NDIM];
     if (n > MAX_NDIM || !src->c_contig)
         return MISS;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (shape[i] < 0 || __builtin_mul_overflow(size, shape[i], &size))
             return MISS;
-        same = same && shape[i] == src->shape[i];
-    }
-    if (size != array_size(src) || (size == 0 && !same))
+    if (size == 0 || size != array_size(src))
         return MISS; /* strides of empty reshapes differ between NumPy versions */
-    view_begin(dst, src);
-    if (same)
-        return OK;
     npy_intp stride = element_types[src->type].size;
-    dst->ndim = n;
     for (int i = n - 1; i >= 0; i--) {
-        dst->shape[i] = shape[i];
-        dst->strides[i] = stride;
+        strides[i] = stride;
         stride *= shape[i];
     }
+    size_t bytes = (size_t)n * sizeof(npy_intp);
+    bool same_shape = n == src->ndim && memcmp(shape, src->shape, bytes) == 0;
+    if (same_shape && memcmp(strides, src->strides, bytes) != 0)
+        return MISS; /* length-one axes with strides of their own: NumPy keeps them, unless a length was given as -1 */
+    view_begin(dst, src);
+    dst->ndim = n;
+    memcpy(dst->shape, shape, bytes);
+    memcpy(dst->strides, strides, bytes);
     array_update_contiguity(dst);
     return OK;
 }

@@ -78,6 +78,9 @@ class Site:
         """Fills the placeholders of the last hit's deeper stack slots and returns the top one."""
     def __reduce__(self) -> tuple[type[bytes], tuple[()]]: ...
 
+DRIVE: Final[int]
+"""Address of the kernel function that runs generated segments and NumPy's loops by a description (see csrc/drive.c)."""
+
 class Kernel:
     """A native function with NumPy's inner-loop shape, and what the launcher must know of it."""
 

@@ -142,7 +142,8 @@ def _observe(namespace: dict[str, Any], args: Any, kwargs: Any, environment: str
         snapshot.add("event", entry)
     snapshot.add("output", output.getvalue())
     snapshot.add("errstate", str({key: value for key, value in np.geterr().items()}))
-    snapshot.add("references while the result lives", str([new - old for new, old in zip(held, before, strict=True)]))
+    counted = [f"{type(obj).__name__} {new - old:+}" for obj, new, old in zip(tracked, held, before, strict=True)]
+    snapshot.add("references while the result lives", str(counted))
     lines = snapshot.release()
     watched = _watch(result) if ok else []
     del result
@@ -152,8 +153,11 @@ def _observe(namespace: dict[str, Any], args: Any, kwargs: Any, environment: str
     return Call(environment, lines, not ok)
 
 
-def run(source: str, path: Path, jit: Jit, exact_nans: bool = False) -> list[Call]:
-    """Executes a program's module with `jit` as the decorator it uses, then makes and records its calls in order."""
+def run(source: str, path: Path, jit: Jit, exact_nans: bool = False, at_end: Callable[[], None] | None = None) -> list[Call]:
+    """Executes a program's module with `jit` as the decorator it uses, then makes and records its calls in order.
+
+    `at_end` is called while the module and what was compiled for it are still alive.
+    """
     namespace: dict[str, Any] = {
         "__name__": "program",
         "__file__": str(path),
@@ -171,20 +175,23 @@ def run(source: str, path: Path, jit: Jit, exact_nans: bool = False) -> list[Cal
         for environment, arguments in namespace["CALLS"]:
             args, kwargs = arguments()
             calls.append(_observe(namespace, args, kwargs, environment, str(path), exact_nans))
+            del args, kwargs
+        if at_end is not None:
+            at_end()
     finally:
         if collecting:
             gc.enable()
     return calls
 
 
-def difference(source: str, path: Path, jit: Jit, exact_nans: bool = False) -> str | None:
-    """Runs a program plain and through `jit`; the first observable difference, or None.
+def difference(source: str, path: Path, jit: Jit, exact_nans: bool = False, at_end: Callable[[], None] | None = None) -> str | None:
+    """Runs a program plain and through `jit`; the first observable difference, or None. `at_end`: see `run`, for the jitted one.
 
     A difference that two plain runs show as well is NumPy's own (values that depend on where a buffer lies) and is none.
     """
     path.write_text(source)
     plain = run(source, path, lambda function: function, exact_nans)
-    compiled = run(source, path, jit, exact_nans)
+    compiled = run(source, path, jit, exact_nans, at_end)
     found = _compare(plain, compiled)
     if found is not None and any(_compare(plain, run(source, path, lambda function: function, exact_nans)) for _ in range(3)):
         return None

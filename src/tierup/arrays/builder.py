@@ -82,6 +82,8 @@ class Builder:
         """op: iadd isub imul ifloordiv imod imin imax. Hints are computed with Python ints. Raises NoRule on overflow or zero divisor."""
         if op in ("ifloordiv", "imod") and b.hint == 0:
             raise NoRule("integer division by zero")
+        if op == "ipow" and not 0 <= b.hint <= 64:
+            raise NoRule("a power that is no 64-bit integer")
         hint = _PY_ARITH[op](a.hint, b.hint)
         if abs(hint) > _INT64_MAX:
             raise NoRule("an integer beyond 64 bits")
@@ -177,6 +179,7 @@ _PY_ARITH: dict[str, Callable[[int, int], int]] = {
     "imul": lambda a, b: a * b,
     "ifloordiv": lambda a, b: a // b,
     "imod": lambda a, b: a % b,
+    "ipow": pow,
     "imin": min,
     "imax": max,
 }

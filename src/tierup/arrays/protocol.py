@@ -58,6 +58,9 @@ class ArrayLibrary(Protocol):
     def array_facts(self, obj: Any) -> ArrayFacts:
         """The facts of a recognised array."""
 
+    def may_overlap(self, a: Any, b: Any) -> bool:
+        """Whether the memory extents of two recognised arrays touch."""
+
     def is_numpy_scalar(self, obj: object) -> str | None:
         """The dtype code if obj's exact type is one of the library's scalar types."""
 

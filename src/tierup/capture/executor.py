@@ -210,6 +210,10 @@ class Executor:
 
 def capture(request: Request, library: Any) -> Captured | Rejected:
     """Try to capture a region at a site. library: the array library (see arrays.protocol)."""
-    return Executor(request, library).run()
+    executor = Executor(request, library)
+    try:
+        return executor.run()
+    finally:
+        executor.region.release()
 
 

@@ -55,7 +55,12 @@ class Region:
         self._known: dict[Source, Value] = {}
         self._versions: dict[Node, ArrayValue] = {}
         self._journal: list[tuple[Any, str, Any]] = []
+        self._live_of: dict[Node, Any] = {}
         self.line = 0
+
+    def release(self) -> None:
+        """Take the region apart. It and its builder are a cycle, which must not keep the user's arrays until the collector runs."""
+        vars(self).clear()
 
     # -- going back ----------------------------------------------------------------------------------------------
 
@@ -81,13 +86,38 @@ class Region:
         return sum(n.op in _COMPUTES for n in self.graph.nodes)
 
     def check_order(self, first_new: int) -> None:
-        """Stores are applied at the region's end: an operation that reads memory after one must wait for the next region. Raises Split."""
-        stored = False
-        for node in self.graph.nodes:
-            if node.op == "store":
-                stored = True
-            elif stored and node.id >= first_new and node.op in _READS_MEMORY:
+        """Stores are applied at the region's end: an operation that reads memory after one may only do so where the two do not overlap,
+        which is made a check; else the region ends. Raises Split."""
+        stores = [n for n in self.graph.nodes[:first_new] if n.op == "store"]
+        if not stores:
+            return
+        written = {self._root(n.args[0]) for n in stores}
+        for node in self.graph.nodes[first_new:]:
+            if node.op in _READS_MEMORY:
+                for argument in node.args:
+                    if isinstance(argument.type, ArrayType):
+                        self._require_apart(self._root(argument), written)
+
+    @staticmethod
+    def _root(node: Node) -> Node:
+        """The node whose memory an array node shows."""
+        while node.op in VIEW_OPS:
+            node = node.args[0]
+        return node
+
+    def _require_apart(self, read: Node, written: set[Node]) -> None:
+        for target in written:
+            if read is target:
                 raise Split("array memory is read after a store")
+            if read.op != "array" or target.op != "array":
+                continue  # memory made in this region is nobody else's
+            pair = (read, target)
+            if any(n.op == "check_nooverlap" and n.args == pair for n in self.graph.nodes):
+                continue
+            live = [self._live_of[n] for n in pair]
+            if self.library.may_overlap(*live):
+                raise Split("array memory is read after a store")
+            self.builder.node("check_nooverlap", pair, NOTHING)
 
     # -- knowledge -------------------------------------------------------------------------------------------------
 
@@ -148,6 +178,7 @@ class Region:
         mask = 0x1FFFFF & ~(1 << 17)
         self.guard("ARRAY", source, (mask, _core.array_key(live) & mask))
         node = self.builder.node("array", (self.object_node(value),), ArrayType(facts.dtype, facts.ndim))
+        self._live_of[node] = live
         return ArrayValue(node, tuple(live.shape), Buffer(False, source), value, facts.ccontig, facts.writeable)
 
     def _unbox(self, value: ObjectValue, type_: ScalarType) -> ScalarValue:

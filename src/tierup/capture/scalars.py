@@ -19,8 +19,8 @@ from tierup.graph.ir import NOTHING, ScalarType
 FLOAT = ScalarType("f8", "python")
 BOOL = ScalarType("b1", "python")
 
-_INT_OPS = {"+": "iadd", "-": "isub", "*": "imul", "//": "ifloordiv", "%": "imod"}
-_FLOAT_OPS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+_INT_OPS = {"+": "iadd", "-": "isub", "*": "imul", "//": "ifloordiv", "%": "imod", "**": "ipow"}
+_FLOAT_OPS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv", "**": "fpow"}
 _CONDITIONS = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "ge"}
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -114,8 +114,19 @@ def binary(b: Builder, symbol: str, left: Value, right: Value) -> Value:
         _check_divisor(b, y)
     hint = None
     if x.hint is not None and y.hint is not None:
-        hint = _FOLD[symbol](x.hint, y.hint)
+        hint = _float_result(symbol, x.hint, y.hint)
     return ScalarValue(b.node(_FLOAT_OPS[symbol], (x.node, y.node), FLOAT), hint)
+
+
+def _float_result(symbol: str, x: float, y: float) -> float | None:
+    """What Python computes now. Raises Break where it raises or leaves the real numbers."""
+    try:
+        result = _FOLD[symbol](x, y)
+    except ArithmeticError:
+        raise Break(f"{symbol} raises on these floats") from None
+    if type(result) is not float:
+        raise Break(f"{symbol} on these floats is complex")
+    return result
 
 
 def _check_divisor(b: Builder, divisor: ScalarValue) -> None:
@@ -127,11 +138,6 @@ def _check_divisor(b: Builder, divisor: ScalarValue) -> None:
 
 def _int_binary(b: Builder, symbol: str, left: Value, right: Value) -> Value:
     x, y = b.index(left), b.index(right)
-    if symbol == "**" and b.known(y) in (1, 2, 3):
-        result = x
-        for _ in range(int(y.hint) - 1):
-            result = b.arith("imul", result, x)
-        return result
     if symbol not in _INT_OPS:
         raise Break(f"{symbol} on Python ints")
     return b.arith(_INT_OPS[symbol], x, y)

@@ -24,8 +24,8 @@ from tierup.native.elf import Code
 from tierup.runtime import config, events
 
 _MAGIC: Final = b"TUPK"
-_HEADER: Final = struct.Struct("<4sI32sQQ")
-"""Magic, format, SHA-256 of the code and its entry, entry, length."""
+_HEADER: Final = struct.Struct("<4sI32sQ")
+"""Magic, format, SHA-256 of what follows, number of entries; then the entries (8 bytes each) and the code."""
 _FORMAT: Final = 1
 
 
@@ -87,14 +87,11 @@ def read(name: str) -> Code | None:
 def _decode(raw: bytes) -> Code | None:
     if len(raw) < _HEADER.size:
         return None
-    magic, version, digest, entry, length = _HEADER.unpack_from(raw)
-    data = raw[_HEADER.size :]
-    sound = magic == _MAGIC and version == _FORMAT and len(data) == length and entry < length and digest == _digest(data, entry)
-    return Code(data, entry) if sound else None
-
-
-def _digest(data: bytes, entry: int) -> bytes:
-    return hashlib.sha256(struct.pack("<Q", entry) + data).digest()
+    magic, version, digest, count = _HEADER.unpack_from(raw)
+    body = raw[_HEADER.size :]
+    if magic != _MAGIC or version != _FORMAT or digest != hashlib.sha256(body).digest() or 8 * count > len(body):
+        return None
+    return Code(body[8 * count :], struct.unpack_from(f"<{count}Q", body))
 
 
 def write(name: str, code: Code) -> None:
@@ -102,12 +99,13 @@ def write(name: str, code: Code) -> None:
     path = folder()
     if path is None or not _ready(path):
         return
-    header = _HEADER.pack(_MAGIC, _FORMAT, _digest(code.data, code.entry), code.entry, len(code.data))
+    body = struct.pack(f"<{len(code.entries)}Q", *code.entries) + code.data
+    header = _HEADER.pack(_MAGIC, _FORMAT, hashlib.sha256(body).digest(), len(code.entries))
     temporary = ""
     try:
         fd, temporary = tempfile.mkstemp(prefix=".new-", dir=path)
         with os.fdopen(fd, "wb") as f:
-            f.write(header + code.data)
+            f.write(header + body)
         os.replace(temporary, path / name)
     except OSError as e:
         if temporary:

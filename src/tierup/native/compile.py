@@ -14,9 +14,8 @@ from tierup.graph.loops import loop_raises
 from tierup.graph.passes import run_passes
 from tierup.graph.verify import GraphError, verify
 from tierup.native import cache, codegen, elf, host, jit
-from tierup.native.fuse import Bound
 from tierup.native.kernels import KernelSpec
-from tierup.native.loops import NoLoop, cost_of, flag_functions, loop_pointers
+from tierup.native.loops import NoLoop, cost_of, loop_pointers
 from tierup.native.lower import LowerError, lower, type_number
 from tierup.native.program import FusedRequest, LoopRequest, Program
 from tierup.runtime import config
@@ -87,7 +86,7 @@ def compile_graph(graph: Graph, exprs: Mapping[Any, int]) -> Compiled:
         program = lower(run_passes(graph, _verified if config.current().strict else None), exprs, host.target().has_rounding)
         clock.lap("lower")
         kernels = _make_kernels(program, clock)
-    except (GraphError, LowerError, NoLoop, elf.LinkError, OSError) as e:
+    except (GraphError, LowerError, NoLoop, elf.LinkError, OSError, ValueError) as e:
         raise CompileError(f"{graph.name}: {e}") from e
     plan = _core.Plan(
         array.array("i", program.words).tobytes(),
@@ -112,8 +111,9 @@ def _make_kernels(program: Program, clock: _Clock) -> list[KernelInfo]:
     clock.lap("llvm")
     loaded = jit.load([code for code, _ in codes]) if codes else None
     out: dict[int, KernelInfo] = {}
-    for (k, bound), module, (_, cached), address in zip(fused, modules, codes, loaded.addresses if loaded else (), strict=True):
-        out[k] = _fused_kernel(bound, module, address, loaded, cached)
+    for at, ((k, bound), module, (_, cached)) in enumerate(zip(fused, modules, codes, strict=True)):
+        assert loaded is not None
+        out[k] = _fused_kernel(bound.spec, module, loaded, at, cached)
     for k, request in enumerate(program.kernels):
         if isinstance(request, LoopRequest):
             out[k] = _loop_kernel(request)
@@ -129,37 +129,34 @@ def _code(module: codegen.Module) -> tuple[elf.Code, bool]:
         return code, True
     from tierup.native import llvm
 
-    code = elf.link(llvm.compile_object(module.text), "k")
+    code = elf.link(llvm.compile_object(module.text), module.symbols)
     cache.write(name, code)
     return code, False
 
 
-def _fused_kernel(bound: Bound, module: codegen.Module, address: int, loaded: jit.Loaded | None, cached: bool) -> KernelInfo:
-    spec = bound.spec
+def _fused_kernel(spec: KernelSpec, module: codegen.Module, loaded: jit.Loaded, at: int, cached: bool) -> KernelInfo:
+    """at: the piece of the mapped code that is this kernel's."""
     layout, layout_out = spec.layout()
+    description = jit.Pinned(module.schedule.words())
+    segments = [(address, 0) for address in loaded.entries[at]]
+    loops = [loop_pointers(name, loop) for name, loop in spec.calls()]
     kernel = _core.Kernel(
-        address,
+        _core.DRIVE,
         [type_number(d) for d in spec.inputs],
         [type_number(d) for d in spec.scalars],
         [type_number(d) for d in spec.output_dtypes],
-        scratch_per_element=module.scratch_per_element,
-        block=module.block,
+        scratch_per_element=module.schedule.scratch_per_element,
+        block=module.schedule.block,
         cost=sum(cost_of(op.name, not op.call) for op in spec.ops),
-        functions=_functions(spec),
+        functions=[(description.address, 0), *segments, *loops],
         raises_flags=any(op.raises for op in spec.ops),
-        x87_flags=any(op.call for op in spec.ops),
+        x87_flags=bool(loops),
         layout=layout,
         layout_out=layout_out,
-        keepalive=loaded,
+        keepalive=(loaded, description),
         name=spec.name,
     )
     return KernelInfo(spec.name, [str(op) for op in spec.ops], kernel, cached, spec)
-
-
-def _functions(spec: KernelSpec) -> list[tuple[int, int]]:
-    """The function table of a kernel (see `codegen.FLAG_MASK`); empty if it makes no call."""
-    calls = [loop_pointers(name, loop) for name, loop in spec.calls()]
-    return [*calls, flag_functions()] if calls else []
 
 
 def _loop_kernel(request: LoopRequest) -> KernelInfo:

@@ -39,14 +39,14 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Machine code and the offset of its entry."""
+    """Machine code and the offsets of its entries."""
 
     data: bytes
-    entry: int
+    entries: tuple[int, ...]
 
 
-def link(obj: bytes, symbol: str) -> Code:
-    """Flatten `obj`; entry is `symbol`. Raises LinkError."""
+def link(obj: bytes, names: tuple[str, ...]) -> Code:
+    """Flatten `obj`; names are the symbols of the entries. Raises LinkError."""
     if obj[:6] != b"\x7fELF\x02\x01":
         raise LinkError("not a little-endian 64-bit ELF object")
     machine = struct.unpack_from("<H", obj, 18)[0]
@@ -68,10 +68,10 @@ def link(obj: bytes, symbol: str) -> Code:
             raise LinkError("relocations without addends")
         if s.type == _SHT_RELA and s.info in base:
             _relocate(image, obj, s, base, symbols, machine)
-    for name, section, value in symbols:
-        if name == symbol and section in base:
-            return Code(bytes(image), base[section] + value)
-    raise LinkError(f"no symbol {symbol!r}")
+    defined = {name: base[section] + value for name, section, value in symbols if section in base}
+    if missing := [name for name in names if name not in defined]:
+        raise LinkError(f"no symbols {missing}")
+    return Code(bytes(image), tuple(defined[name] for name in names))
 
 
 def _sections(obj: bytes) -> list[_Section]:

@@ -17,24 +17,35 @@ _ALIGN: Final = 64
 class Loaded:
     """Mapped code. Keeps the mapping; drop it only when nothing can call the code any more."""
 
-    __slots__ = ("_map", "addresses")
+    __slots__ = ("_map", "entries")
 
-    def __init__(self, mapping: Any, addresses: list[int]) -> None:
+    def __init__(self, mapping: Any, entries: list[list[int]]) -> None:
         self._map = mapping
-        self.addresses = addresses
+        self.entries = entries
+        """Addresses, per piece."""
+
+
+class Pinned:
+    """Bytes at a fixed address, for native code to read while this object lives."""
+
+    __slots__ = ("_array", "address")
+
+    def __init__(self, data: bytes) -> None:
+        self._array = np.frombuffer(data, np.uint8)
+        self.address = int(self._array.ctypes.data)
 
 
 def load(codes: Sequence[Code]) -> Loaded:
-    """Map all pieces into one region; addresses are their entries, in order. Raises OSError."""
+    """Map all pieces into one region. Raises OSError."""
     image = bytearray()
     entries = []
     for code in codes:
         image += b"\xcc" * (-len(image) % _ALIGN)
-        entries.append(len(image) + code.entry)
+        entries.append([len(image) + entry for entry in code.entries])
         image += code.data
     mapping = _map_executable(bytes(image))
     base = int(np.frombuffer(mapping, dtype=np.uint8).ctypes.data)
-    return Loaded(mapping, [base + e for e in entries])
+    return Loaded(mapping, [[base + e for e in piece] for piece in entries])
 
 
 def _map_executable(image: bytes) -> mmap.mmap:

@@ -33,18 +33,6 @@ def loop_pointers(name: str, loop: str) -> tuple[int, int]:
     return pointers
 
 
-@functools.cache
-def flag_functions() -> tuple[int, int]:
-    """Addresses of the C library's fetestexcept and feraiseexcept."""
-    import ctypes
-
-    library = ctypes.CDLL(None)
-    test, again = (ctypes.cast(f, ctypes.c_void_p).value for f in (library.fetestexcept, library.feraiseexcept))
-    if not test or not again:
-        raise NoLoop("the C library has no floating-point environment")
-    return test, again
-
-
 _FIRST_ELEMENT: Final = ("maximum", "minimum", "fmax", "fmin")
 
 

@@ -50,21 +50,18 @@ def fill(b: Builder, array: ArrayValue, value: Value) -> None:
 
 def _array_value(b: Builder, target: ArrayValue, value: ArrayValue) -> Node:
     """The node of an array to be stored: broadcastable, of the target's dtype, in memory that no later store changes."""
+    if not target.ndim:
+        raise NoRule("an array assigned to a single element")
     while value.ndim > target.ndim:
         length = b.dim(value, 0)
         if not b.compare("eq", length, b.index(1)):
             raise NoRule("a value that does not broadcast to the target")
         value = view_index(b, value, 0, b.index(0))
-    if value.ndim:
-        stores.secure_broadcast(b, target, value)
+    stores.secure_broadcast(b, target, value)
     if value.dtype != target.dtype:
         if not can_astype(value.dtype, target.dtype):
             raise NoRule(f"an assignment of {value.dtype} to {target.dtype}")
-        if not value.ndim:
-            return cast_scalar(b, load(b, value.node, value.dtype), target.dtype).node
         return stores.astype(b, value, target.dtype).node
-    if not value.ndim:
-        return load(b, value.node, value.dtype).node
     if value.buffer.fresh and value.buffer is not target.buffer:
         return value.node
     return stores.copy(b, value).node

@@ -10,9 +10,10 @@ from numpy._core import umath
 
 from tierup.arrays.builder import Builder, NoRule
 from tierup.arrays.numpy_rules import creation, indexing, operators, reductions, selection, views
-from tierup.arrays.numpy_rules.arguments import Bound, array_argument, signature
-from tierup.arrays.numpy_rules.dtypes import DTYPE, ITEMSIZE, SCALAR_CODE, code_of, require_code
-from tierup.arrays.numpy_rules.ufuncs import supported, ufunc_rule
+from tierup.arrays.numpy_rules.arguments import Bound, array_argument, require_absent, signature
+from tierup.arrays.numpy_rules.dtypes import DTYPE, ITEMSIZE, KIND, SCALAR_CODE, code_of, require_code
+from tierup.arrays.numpy_rules.operands import operand
+from tierup.arrays.numpy_rules.ufuncs import apply, supported, ufunc_rule
 from tierup.arrays.protocol import ArrayFacts, Rule
 from tierup.arrays.values import ArrayValue, ConstValue, TupleValue, Value
 
@@ -29,6 +30,10 @@ class NumpyLibrary:
     def array_facts(self, obj: Any) -> ArrayFacts:
         """dtype, rank and the flags that guards fix."""
         return ArrayFacts(require_code(obj.dtype), obj.ndim, bool(obj.flags.c_contiguous), bool(obj.flags.writeable))
+
+    def may_overlap(self, a: Any, b: Any) -> bool:
+        """Whether the memory extents of two arrays touch."""
+        return bool(np.may_share_memory(a, b))
 
     def is_numpy_scalar(self, obj: object) -> str | None:
         """The dtype code of an exact NumPy scalar."""
@@ -122,6 +127,16 @@ def _ndim_function(b: Builder, bound: Bound) -> Value:
     return ConstValue(array_argument(bound["a"]).ndim)
 
 
+@signature("a, out=")
+def _conjugate_method(b: Builder, bound: Bound) -> Value:
+    """a.conj(): the array itself if it is real (calculation.c, PyArray_Conjugate)."""
+    require_absent(bound, "out")
+    array = array_argument(bound["a"])
+    if KIND[array.dtype] == "b":
+        raise NoRule("the conjugate of bools")
+    return apply(b, np.conjugate, (operand(array),)) if KIND[array.dtype] == "c" else array
+
+
 @signature("a, axis=")
 def _size_function(b: Builder, bound: Bound) -> Value:
     array, axis = array_argument(bound["a"]), bound["axis"]
@@ -138,8 +153,8 @@ _METHODS: Final[dict[str, Rule]] = {
     "any": reductions.any_rule,
     "astype": creation.astype,
     "clip": selection.clip_method,
-    "conj": ufunc_rule(np.conjugate),
-    "conjugate": ufunc_rule(np.conjugate),
+    "conj": _conjugate_method,
+    "conjugate": _conjugate_method,
     "copy": creation.copy_method,
     "fill": creation.fill_method,
     "flatten": views.flatten,

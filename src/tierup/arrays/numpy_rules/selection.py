@@ -40,6 +40,8 @@ def where(b: Builder, bound: Bound) -> Value:
 def condition_node(b: Builder, op: Operand) -> Node:
     """The condition as booleans."""
     if op.array is not None:
+        if op.array.dtype != "b1" and not op.array.ordered:
+            raise NoRule("a condition that needs a cast")
         return stores.truth(b, op.array).node
     if op.code == "b1":
         return scalar_node(b, op, "b1")

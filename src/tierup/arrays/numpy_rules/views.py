@@ -20,7 +20,7 @@ from tierup.arrays.numpy_rules.arguments import (
     signature,
 )
 from tierup.arrays.numpy_rules.dtypes import REAL_PART
-from tierup.arrays.numpy_rules.indexing import view_index, view_newaxis, view_slice, view_whole
+from tierup.arrays.numpy_rules.indexing import view_index, view_slice, view_whole
 from tierup.arrays.values import ArrayValue, ConstValue, ScalarValue, Value
 from tierup.graph.ir import NOTHING
 
@@ -198,16 +198,18 @@ def flatten(b: Builder, bound: Bound) -> Value:
 
 @signature("a, axis")
 def expand_dims(b: Builder, bound: Bound) -> Value:
-    """np.expand_dims(a, axis)"""
+    """np.expand_dims(a, axis): a reshape, whose strides along the new axes are not those of newaxis."""
     array, axis = array_argument(bound["a"]), bound["axis"]
     assert axis is not None
     items = items_of(axis)
     count = 1 if items is None else len(items)
     if not count or array.ndim + count > 8:
         raise NoRule("an unsupported number of new axes")
+    require_contiguous(b, array)
+    lengths = [b.dim(array, i) for i in range(array.ndim)]
     for where in sorted(axes_argument(b, axis, array.ndim + count)):
-        array = view_newaxis(b, array, where)
-    return array
+        lengths.insert(where, b.index(1))
+    return b.view("reshape", array, [n.node for n in lengths], [n.hint for n in lengths], ccontig=True)
 
 
 @signature("a, axis=")
@@ -217,6 +219,8 @@ def squeeze(b: Builder, bound: Bound) -> Value:
     if axis is None or is_none(axis):
         one = b.index(1)
         axes = tuple(i for i in range(array.ndim) if b.compare("eq", b.dim(array, i), one))
+        if not axes:
+            return array
     else:
         axes = axes_argument(b, axis, array.ndim)
         if not all(b.compare("eq", b.dim(array, i), b.index(1)) for i in axes):
@@ -281,8 +285,8 @@ def broadcast_to(b: Builder, bound: Bound) -> Value:
         have, want = b.dim(array, axis), lengths[len(lengths) - array.ndim + axis]
         if not b.compare("eq", have, want) and not b.compare("eq", have, b.index(1)):
             raise NoRule("a shape that the array does not broadcast to")
-    view = b.view("broadcast", array, [n.node for n in lengths], hints, corder=array.ordered)
-    return ArrayValue(view.node, view.shape, view.buffer, None, False, False, view.corder)
+    view = b.view("broadcast", array, [n.node for n in lengths], hints)
+    return ArrayValue(view.node, view.shape, view.buffer, None, writeable=False)
 
 
 def real_attribute(b: Builder, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Value:
