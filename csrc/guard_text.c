@@ -2,6 +2,7 @@
 #include "guard_internal.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 
 typedef struct {
     const GuardTree *tree;
@@ -72,8 +73,11 @@ static PyObject *show_expr(const GuardTree *t, int index)
 static PyObject *show_payload(const GuardCheck *c)
 {
     switch (c->kind) {
-    case CHECK_ARRAY:
-        return PyUnicode_FromFormat("mask=0x%llx key=0x%llx", (unsigned long long)c->mask, (unsigned long long)c->key);
+    case CHECK_ARRAY: { /* %llx is not for PyUnicode_FromFormat before 3.12 */
+        char text[64];
+        snprintf(text, sizeof text, "mask=0x%llx key=0x%llx", (unsigned long long)c->mask, (unsigned long long)c->key);
+        return PyUnicode_FromString(text);
+    }
     case CHECK_TUPLE_LEN:
     case CHECK_LIST_LEN:
         return PyUnicode_FromFormat("%llu", (unsigned long long)c->key);

@@ -8,8 +8,8 @@ from types import FunctionType
 from typing import Any
 
 from tierup.arrays.builder import NoRule
-from tierup.arrays.values import ConstValue, ObjectValue, Value
-from tierup.bytecode.canonical import Op
+from tierup.arrays.values import ArrayValue, ConstValue, ObjectValue, Value
+from tierup.bytecode.canonical import Canon, Op
 from tierup.capture import attributes, calls, containers, control, names, operators, stack_ops
 from tierup.capture.dispatch import HANDLERS
 from tierup.capture.outcome import Break, BreakPoint, Captured, Rejected, Split
@@ -122,7 +122,12 @@ class Executor:
             except (Break, NoRule) as reason:
                 self.region.rollback(mark)
                 inlined, self._inlined_at = self._inlined_at, ""
-                return BreakPoint(str(reason), canon.index, canon.line or 0, isinstance(reason, Split), inlined)
+                return BreakPoint(str(reason), canon.index, canon.line or 0, isinstance(reason, Split), inlined, self._promising(canon))
+
+    def _promising(self, canon: Canon) -> bool:
+        if canon.op in (Op.CALL, Op.CALL_FUNCTION_EX, Op.OTHER):
+            return True
+        return any(isinstance(self.region.known(value), ArrayValue) for value in self.scope.stack[-3:])
 
     def step(self, scope: Scope) -> None:
         """Execute one canonical instruction. Raises Break, NoRule or Stop."""

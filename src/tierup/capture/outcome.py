@@ -28,6 +28,8 @@ class BreakPoint:
     """True: the next region may begin at this very instruction (a split), False: behind it."""
     inlined: str = ""
     """Name and line of the called function in which it happened, if any."""
+    promising: bool = False
+    """Whether what comes behind may deserve a region of its own: a call was not captured, or an operation on an array."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,10 @@ class Region:
             return self._versions.get(known.node, known)
         return known
 
+    def known(self, value: Value) -> Value:
+        """What is known of a value so far, without any new guard."""
+        return self._known.get(value.source, value) if isinstance(value, ObjectValue) else value
+
     def _refine(self, value: ObjectValue) -> Value:
         live, source = value.live, value.source
         kind = type(live)

@@ -13,6 +13,7 @@ from tierup.capture.executor import Request, capture
 from tierup.capture.outcome import BreakPoint, Captured, Rejected
 from tierup.capture.scope import Listing
 from tierup.engine import stress
+from tierup.engine.profit import pays
 from tierup.engine.units import Generation, SiteState, Specialisation, Unit, make_listing, unit_of
 from tierup.graph.printer import print_graph
 from tierup.guards.lower import lower_checks
@@ -101,6 +102,8 @@ def _attempt(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFra
     with stats.timed("capture"):
         outcome = capture(_request(unit, state, live, allowed), library)
     _note_stop(unit, state, outcome.stop)
+    if isinstance(outcome, Captured) and stress.mode() is None and unit.options.min_graph_size > 0 and not pays(outcome.graph, outcome.guards):
+        outcome = Rejected("too short: it would not pay", outcome.stop, outcome.wanted)
     if isinstance(outcome, Rejected):
         return _rejected(unit, state, site, live, outcome)
     return _specialise(unit, state, site, live, outcome)
@@ -156,7 +159,7 @@ def _rejected(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFr
     state.failures += 1
     state.reasons[outcome.reason] += 1
     events.record("rejected", outcome.reason, unit.filename, unit.line(state.index), unit.name)
-    moved = _follow(unit, state, outcome.stop, outcome.stop.index)
+    moved = outcome.stop.promising and _follow(unit, state, outcome.stop, outcome.stop.index)
     if not state.specs and state.failures >= 3:
         state.dead = True
         events.record("abandoned", outcome.reason, unit.filename, unit.line(state.index), unit.name)

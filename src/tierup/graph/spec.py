@@ -116,6 +116,21 @@ def _literal(n: Node) -> str | None:
     return None if type(value) in kinds else f"{value!r} is no value of {n.type}"
 
 
+def _cast(n: Node) -> str | None:
+    if not isinstance(n.type, ScalarType):
+        return f"the result must be a scalar, not {n.type}"
+    return _conversion(_scalar(n.args[0]).dtype, n.type.dtype)
+
+
+def _conversion(source: str, target: str) -> str | None:
+    """What is wrong with converting between dtypes: it must have a defined result for every value."""
+    if source[0] == "c" and target[0] not in "cb":
+        return f"{source} to {target}"
+    if source[0] == "f" and target[0] in "iu":
+        return f"{source} to {target}: out-of-range values have no defined result"
+    return None
+
+
 def _check(n: Node) -> str | None:
     a, b = (_scalar(x) for x in n.args)
     if a.dtype != b.dtype or a.dtype not in ("i8", "f8"):
@@ -201,11 +216,7 @@ def _where(n: Node) -> str | None:
 
 def _astype(n: Node) -> str | None:
     source, target = _array(n.args[0]), str(n.attrs["dtype"])
-    if source.dtype[0] == "c" and target[0] not in "cb":
-        return f"{source.dtype} to {target}"
-    if source.dtype[0] == "f" and target[0] in "iu":
-        return f"{source.dtype} to {target}: out-of-range values have no defined result"
-    return _expect_array(n, target, source.ndim)
+    return _conversion(source.dtype, target) or _expect_array(n, target, source.ndim)
 
 
 def _create(fixed: int) -> TypeRule:
@@ -278,8 +289,8 @@ def _ufunc_effect(n: Node) -> Effect:
     return "flags" if loop_raises(name, loop) or any(cast_raises(s, t) for s, t in casts) else "pure"
 
 
-def _astype_effect(n: Node) -> Effect:
-    return "flags" if cast_raises(_dtype(n.args[0]), str(n.attrs["dtype"])) else "pure"
+def _cast_effect(n: Node) -> Effect:
+    return "flags" if cast_raises(_dtype(n.args[0]), _dtype(n)) else "pure"
 
 
 def _reduce_effect(n: Node) -> Effect:
@@ -318,9 +329,11 @@ OPS: Final[dict[str, Op]] = {
     "unbox": Op("o", _unboxed),
     "array": Op("o", _some_array),
     "literal": Op("", _literal, {"value": _number}),
+    "cast": Op("s", _cast, effect=_cast_effect),
     # Python ints
     "iadd": Op("ii", _INT), "isub": Op("ii", _INT), "imul": Op("ii", _INT),
-    "ifloordiv": Op("ii", _INT, effect=_division_effect), "imod": Op("ii", _INT, effect=_division_effect), "ipow": Op("ii", _INT, effect="leaves"),
+    "ifloordiv": Op("ii", _INT, effect=_division_effect), "imod": Op("ii", _INT, effect=_division_effect),
+    "ipow": Op("ii", _INT, effect="leaves"),
     "imin": Op("ii", _INT), "imax": Op("ii", _INT), "ineg": Op("i", _INT), "iabs": Op("i", _INT),
     "itodouble": Op("i", _DOUBLE),
     "icmp": Op("ii", _BOOL, {"cond": _CONDITION}),
@@ -348,7 +361,7 @@ OPS: Final[dict[str, Op]] = {
     # new arrays
     "ufunc": Op("xx*", _ufunc, {"name": _is_str, "loop": _is_str}, _ufunc_effect),
     "where": Op("xxx", _where),
-    "astype": Op("a", _astype, _DT, _astype_effect),
+    "astype": Op("a", _astype, _DT, _cast_effect),
     "copy": Op("a", _view(0), {"order": _one_of("C", "K")}),
     "empty": Op("i*", _create(0), _DT, "leaves"), "zeros": Op("i*", _create(0), _DT, "leaves"),
     "full": Op("si*", _full, _DT, "leaves"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tierup.graph.ir import ArrayType, Graph, Node, ObjectType, ScalarType, Type
-from tierup.graph.spec import OPS, effect
+from tierup.graph.spec import OPS, VIEWS
 
 
 class GraphError(Exception):
@@ -94,17 +94,29 @@ def _exit_faults(graph: Graph) -> list[str]:
 
 
 def _store_faults(graph: Graph) -> list[str]:
-    """Behind the first store nothing may fail, and nothing may read memory that the store may have changed, but by a view."""
+    """Stores are applied at the region's end. So what is computed behind one in program order must not read the same memory, and where both
+    arrays come from outside, a check must say that they are apart."""
     faults = []
-    writing = False
+    targets: list[Node] = []
+    apart = {frozenset(n.args) for n in graph.nodes if n.op == "check_nooverlap"}
     for node in graph.nodes:
-        if node.op not in OPS:
-            continue
         if node.op == "store":
-            writing = True
-        elif writing and (effect(node) != "pure" or node.op in _READS):
-            faults.append(f"{node!r} {node.op}: stands behind a store")
+            targets.append(_root(node.args[0]))
+        elif node.op in _READS:
+            for a in node.args:
+                root = _root(a)
+                for target in targets:
+                    outside = root.op == target.op == "array"
+                    if isinstance(a.type, ArrayType) and (root is target or (outside and frozenset((root, target)) not in apart)):
+                        faults.append(f"{node!r} {node.op}: reads memory of {a!r} behind a store into {target!r}")
     return faults
+
+
+def _root(node: Node) -> Node:
+    """The node whose memory an array node shows."""
+    while node.op in VIEWS:
+        node = node.args[0]
+    return node
 
 
 _READS = frozenset(("ufunc", "where", "astype", "copy", "reduce", "load"))

@@ -344,6 +344,11 @@ def _nothing(lo: _Lowering, n: Node) -> None:
     """Made on demand: literals, dims."""
 
 
+def _cast(lo: _Lowering, n: Node) -> None:
+    assert isinstance(n.type, ScalarType)
+    lo.reg[n] = lo.scalar_as(n.args[0], n.type.dtype)
+
+
 def _scalar_op(op: str) -> _Emit:
     def emit(lo: _Lowering, n: Node) -> None:
         args = [lo.slot(a) for a in n.args]
@@ -465,7 +470,10 @@ def _reduce(lo: _Lowering, n: Node) -> None:
         lo.emit("REDUCE", lo.define(n, "s"), lo.reg[source], k, starts, type_number(out))
         return
     if n.attrs["axis"] is None:
-        raise LowerError("a full reduction with keepdims")
+        total, one = lo.new("s"), lo.literal(1, "i8")
+        lo.emit("REDUCE", total, lo.reg[source], k, starts, type_number(out))
+        lo.emit("A_FULL", lo.define(n, "a"), total, type_number(out), n.type.ndim, *[one] * n.type.ndim)
+        return
     lo.emit("REDUCE_AXIS", lo.define(n, "a"), lo.reg[source], k, _attr(n, "axis"), starts, int(bool(n.attrs["keepdims"])))
 
 
@@ -516,7 +524,8 @@ def _attr(n: Node, name: str) -> int:
 _EMITTERS: Final[dict[str, _Emit]] = {
     "object": _object, "constant": _constant, "unbox": _unbox, "array": _array, "literal": _nothing, "dim": _nothing, "size": _nothing,
     "iadd": _scalar_op("I_ADD"), "isub": _scalar_op("I_SUB"), "imul": _scalar_op("I_MUL"), "ifloordiv": _scalar_op("I_FLOORDIV"),
-    "imod": _scalar_op("I_MOD"), "ipow": _scalar_op("I_POW"), "imin": _scalar_op("I_MIN"), "imax": _scalar_op("I_MAX"), "ineg": _scalar_op("I_NEG"),
+    "imod": _scalar_op("I_MOD"), "ipow": _scalar_op("I_POW"), "imin": _scalar_op("I_MIN"), "imax": _scalar_op("I_MAX"),
+    "ineg": _scalar_op("I_NEG"), "cast": _cast,
     "iabs": _scalar_op("I_ABS"), "itodouble": _scalar_op("I_TODOUBLE"), "icmp": _comparison("I_CMP"), "fcmp": _comparison("D_CMP"),
     "fadd": _scalar_op("D_ADD"), "fsub": _scalar_op("D_SUB"), "fmul": _scalar_op("D_MUL"), "fdiv": _fdiv, "fneg": _scalar_op("D_NEG"),
     "fabs": _scalar_op("D_ABS"), "fsqrt": _scalar_op("D_SQRT"), "fpow": _scalar_op("D_POW"),
