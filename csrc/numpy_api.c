@@ -7,6 +7,7 @@ ElementType element_types[NTYPES];
 
 static int ready;
 static PyObject *get_error_state; /* numpy's own C function, or np.geterr */
+static PyObject *error_state_var; /* the context variable that holds the state, an opaque and immutable object; or NULL */
 static PyTypeObject *ufunc_type;
 
 static void element(int type, size_t size, char kind, int canonical)
@@ -73,6 +74,11 @@ static int bind_numpy(void)
         PyErr_Clear(); /* private name: the public function says the same, more slowly */
         get_error_state = attribute_of("numpy", "geterr");
     }
+    error_state_var = attribute_of("numpy._core._multiarray_umath", "_extobj_contextvar");
+    if (error_state_var == NULL || !PyContextVar_CheckExact(error_state_var)) {
+        PyErr_Clear(); /* without it the state is asked for each time */
+        Py_CLEAR(error_state_var);
+    }
     ufunc_type = (PyTypeObject *)attribute_of("numpy", "ufunc");
     if (get_error_state == NULL || ufunc_type == NULL)
         return -1;
@@ -138,8 +144,10 @@ static bool is_ignored(PyObject *state, const char *key)
     return value != NULL && PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "ignore") == 0;
 }
 
-int errstate_ignored(void)
+/* *plain: the state refers to no object of the user. */
+static int read_error_state(bool *plain)
 {
+    *plain = false;
     PyObject *state = PyObject_CallNoArgs(get_error_state);
     if (state == NULL || !PyDict_Check(state)) {
         Py_XDECREF(state);
@@ -148,8 +156,32 @@ int errstate_ignored(void)
     }
     int ignored = (is_ignored(state, "divide") ? FP_DIVIDE : 0) | (is_ignored(state, "over") ? FP_OVERFLOW : 0) |
                   (is_ignored(state, "under") ? FP_UNDERFLOW : 0) | (is_ignored(state, "invalid") ? FP_INVALID : 0);
+    *plain = PyDict_GetItemString(state, "call") == Py_None;
     Py_DECREF(state);
     return ignored;
+}
+
+int errstate_ignored(void)
+{
+    static PyObject *last_state; /* strong, so that its address is not used again */
+    static int last_ignored;
+    PyObject *state = NULL;
+    bool plain;
+    if (error_state_var == NULL || PyContextVar_Get(error_state_var, Py_None, &state) < 0) {
+        PyErr_Clear();
+        return read_error_state(&plain);
+    }
+    if (state != last_state) {
+        int ignored = read_error_state(&plain);
+        if (!plain) { /* do not keep the user's handler alive */
+            Py_DECREF(state);
+            return ignored;
+        }
+        Py_XSETREF(last_state, Py_NewRef(state));
+        last_ignored = ignored;
+    }
+    Py_DECREF(state);
+    return last_ignored;
 }
 
 static bool signature_matches(const PyUFuncObject *ufunc, int loop, const char *wanted)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextvars
 import ctypes
 import gc
 import sys
@@ -56,6 +58,40 @@ def test_default_state_ignores_underflow_only() -> None:
     plan = elementwise(EXP, 1)
     assert run(plan, np.full(3, -745.0)) is not None
     assert run(plan, np.full(3, 1e4)) is None
+
+
+def test_state_is_read_anew() -> None:
+    """Nested and alternating states, in other contexts and threads; a handler of the user is not kept alive."""
+
+    class Handler:
+        def __call__(self, kind: str, flag: int) -> None: ...
+
+    plan = elementwise(DIVIDE, 2)
+    one, zero = np.ones(3), np.zeros(3)
+
+    def passes() -> bool:
+        return run(plan, one, zero) is not None
+
+    assert not passes()
+    for _ in range(3):
+        with np.errstate(divide="ignore"):
+            assert passes()
+            with np.errstate(divide="raise"):
+                assert not passes()
+                assert not contextvars.Context().run(passes)
+            assert passes()
+            assert not contextvars.Context().run(passes)
+            assert contextvars.copy_context().run(passes)
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                assert not pool.submit(passes).result()
+        assert not passes()
+    handler: Any = Handler()
+    with np.errstate(divide="ignore", call=handler):
+        assert passes()
+    ref = weakref.ref(handler)
+    del handler
+    gc.collect()
+    assert ref() is None
 
 
 def test_stray_flags_do_not_matter() -> None:
