@@ -212,7 +212,8 @@ class _Lowering:
         emitter = _EMITTERS.get(node.op)
         if emitter is None:
             raise LowerError(f"operation {node.op!r} has no plan instruction")
-        self._flags |= raises_flags(node)
+        # The core takes every reduction for one that may raise flags: it does not know the loops.
+        self._flags |= raises_flags(node) or node.op == "reduce"
         emitter(self, node)
 
     # -- kernels ---------------------------------------------------------------------------------------------------------
