@@ -10,28 +10,40 @@ typedef struct {
     PyObject **regs;
     Slot *slots;
     Array *arrays;
-    bool counting; /* floating-point flags are being watched */
-    int raised;
+    bool watching; /* floating-point flags were cleared at the first step that may raise some */
+    bool dirty;    /* and may have been raised since they were last collected */
+    int raised;    /* collected */
 } Run;
 
-/* Flags are collected after each step that may raise them, because some of NumPy's loops clear them. */
+/* Reading the flag register costs as much as a small array's loop, so it is read as seldom as possible: before the
+ * first step that may raise flags, and after each kernel, because some of NumPy's loops clear them. */
 static inline void flags_begin(Run *r)
 {
-    if (!r->counting) {
-        r->counting = true;
+    if (!r->watching) {
+        r->watching = true;
         (void)fp_take(r->plan->x87);
     }
+    r->dirty = true;
 }
 
-static inline void flags_collect(Run *r)
+static inline int flags_collect(Run *r)
 {
-    r->raised |= fp_take(r->plan->x87);
+    r->dirty = false;
+    return fp_take(r->plan->x87);
+}
+
+/* Before a loop that may clear flags. */
+static inline void flags_begin_loop(Run *r)
+{
+    if (r->dirty)
+        r->raised |= flags_collect(r);
+    flags_begin(r);
 }
 
 static int flags_test(Run *r)
 {
-    if (r->counting)
-        flags_collect(r);
+    if (r->dirty)
+        r->raised |= flags_collect(r);
     if (r->raised == 0)
         return OK;
     if (r->raised & ~errstate_ignored()) {
@@ -86,9 +98,9 @@ static int run_kernel(Run *r, const int32_t *pc)
         scalars[i] = &r->slots[*operand++];
     for (int i = 0; i < k->nout; i++)
         out[i] = &r->arrays[*operand++];
-    flags_begin(r);
+    flags_begin_loop(r);
     int status = launch(k, in, scalars, out);
-    int raised = fp_take(r->plan->x87);
+    int raised = flags_collect(r);
     if (k->raises_flags)
         r->raised |= raised;
     return status;
@@ -506,14 +518,14 @@ static int interpret(Run *r)
             TRY(run_kernel(r, pc));
             NEXT(2 + pc[2]);
         case OP_REDUCE:
-            flags_begin(r);
+            flags_begin_loop(r);
             TRY(reduce_full(&S(1), &A(2), r->plan->kernel_items[pc[3]], pc[4]));
-            flags_collect(r);
+            r->raised |= flags_collect(r);
             NEXT(5);
         case OP_REDUCE_AXIS:
-            flags_begin(r);
+            flags_begin_loop(r);
             TRY(reduce_axis(&A(1), &A(2), r->plan->kernel_items[pc[3]], pc[4], pc[5], pc[6]));
-            flags_collect(r);
+            r->raised |= flags_collect(r);
             NEXT(6);
         case OP_FLAGS:
             TRY(flags_test(r));
@@ -578,7 +590,7 @@ static void finish(Run *r, int status)
     if (status != OK)
         for (int i = 0; i < p->nobjects; i++)
             Py_CLEAR(r->regs[i]);
-    if (r->counting)
+    if (r->dirty)
         (void)fp_take(p->x87);
 }
 

@@ -219,7 +219,10 @@ static int run_job(Job *job, bool threads)
     double work = (double)job->rows * (double)n * job->kernel->cost;
     int nthreads = threads && work >= thread_threshold ? pool_threads() : 1;
     if (nthreads > 1) {
-        npy_intp wanted = (npy_intp)nthreads * 4;
+        /* several parts per thread, because threads may be held up; none so small that waking somebody for it costs
+         * more */
+        double worthwhile = work / thread_threshold * 4;
+        npy_intp wanted = worthwhile < nthreads * 4.0 ? (npy_intp)worthwhile : (npy_intp)nthreads * 4;
         if (job->rows < wanted) { /* pieces are whole cache lines of every element size */
             npy_intp pieces = (wanted + job->rows - 1) / job->rows;
             job->chunk = ((n + pieces - 1) / pieces + 63) & ~(npy_intp)63;

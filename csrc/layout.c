@@ -9,7 +9,7 @@
 
 /* NumPy computes in place of a temporary of at least this size when nobody else holds it (temp_elide.c); the order is
  * then the temporary's. */
-enum { ELISION_BYTES = 256 * 1024 };
+enum { ELISION_BYTES = 256 * 1024, MAX_ITEMSIZE = 16 };
 
 typedef struct { /* an operand or intermediate result of the chain */
     Layout at;
@@ -41,6 +41,10 @@ bool broadcast_shape(Layout *out, const Array *const *in, int n, uint64_t mask)
     out->ndim = 0;
     for (int i = 0; i < n; i++)
         if (mask >> i & 1 && !merge_shape(out, in[i]->ndim, in[i]->shape))
+            return false;
+    npy_intp size = MAX_ITEMSIZE; /* views may broadcast to more than there is memory; no size below is to overflow */
+    for (int i = 0; i < out->ndim; i++)
+        if (out->shape[i] != 0 && __builtin_mul_overflow(size, out->shape[i], &size))
             return false;
     return true;
 }
@@ -209,7 +213,8 @@ static char simple_order(const Operand *const *ops, const int *numbers, int nops
 static bool elision_in_doubt(const Operand *const *ops, int nops, const Operand *result)
 {
     for (int i = 0; i < nops; i++)
-        if (ops[i]->owned && same_shape(&ops[i]->at, &result->at) && layout_size(&result->at) * 16 >= ELISION_BYTES &&
+        if (ops[i]->owned && same_shape(&ops[i]->at, &result->at) &&
+            layout_size(&result->at) * MAX_ITEMSIZE >= ELISION_BYTES &&
             memcmp(ops[i]->at.strides, result->at.strides, (size_t)result->at.ndim * sizeof(npy_intp)) != 0)
             return true;
     return false;

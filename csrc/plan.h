@@ -155,8 +155,8 @@ int slot_from_complex(Slot *s, PyObject *o);
 int slot_from_numpy(Slot *s, PyObject *o, int type);
 int slot_cast(Slot *dst, int to, const Slot *src, int from);
 PyObject *slot_to_numpy(const Slot *s, int type);
-bool int_pow(int64_t base, int64_t exponent, int64_t *result);                       /* false: MISS */
-bool double_pow(double base, double exponent, double *result);                      /* false: MISS */
+bool int_pow(int64_t base, int64_t exponent, int64_t *result);                  /* false: MISS */
+bool double_pow(double base, double exponent, double *result);                  /* false: MISS */
 bool int_floordiv(int64_t a, int64_t b, int64_t *quotient, int64_t *remainder); /* false: MISS */
 
 /* ---- plan.c ----------------------------------------------------------------------------------------------------- */

@@ -213,8 +213,9 @@ bool int_pow(int64_t base, int64_t exponent, int64_t *result)
     return true;
 }
 
-/* float_pow of CPython's Objects/floatobject.c for operands without a special case: the same call of libm's pow. What raises
-   there (overflow, a negative base with a fractional exponent gives a complex) or comes near it is not done here. */
+/* float_pow of CPython's Objects/floatobject.c for operands without a special case: the same call of libm's pow. What
+   raises there (overflow, a negative base with a fractional exponent gives a complex) or comes near it is not done
+   here. */
 bool double_pow(double base, double exponent, double *result)
 {
     if (!isfinite(base) || !isfinite(exponent) || base == 0.0) {

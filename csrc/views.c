@@ -34,7 +34,7 @@ int view_slice(Array *dst, const Array *src, int axis, int given, const Slot *st
     }
     view_begin(dst, src);
     dst->data += first * dst->strides[axis];
-    dst->strides[axis] *= by;
+    dst->strides[axis] = (npy_intp)((npy_uintp)dst->strides[axis] * (npy_uintp)by); /* a huge step wraps, as in NumPy */
     dst->shape[axis] = n;
     array_update_contiguity(dst);
     return OK;
@@ -91,13 +91,15 @@ int view_transpose(Array *dst, const Array *src, int n, const int32_t *perm)
 
 int view_broadcast(Array *dst, const Array *src, int n, const npy_intp *shape)
 {
-    npy_intp strides[MAX_NDIM];
+    npy_intp strides[MAX_NDIM], bytes = element_types[src->type].size;
     if (n > MAX_NDIM || n < src->ndim)
         return MISS;
     int lead = n - src->ndim;
     for (int i = 0; i < n; i++) {
         npy_intp length = i < lead ? 1 : src->shape[i - lead];
         if (shape[i] < 0 || (length != 1 && length != shape[i]))
+            return MISS;
+        if (shape[i] != 0 && __builtin_mul_overflow(bytes, shape[i], &bytes))
             return MISS;
         strides[i] = length == 1 ? 0 : src->strides[i - lead];
     }

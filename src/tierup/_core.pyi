@@ -81,6 +81,10 @@ class Site:
 DRIVE: Final[int]
 """Address of the kernel function that runs generated segments and NumPy's loops by a description (see csrc/drive.c)."""
 
+LAYOUT_CAST: Final[int]
+LAYOUT_ITER: Final[int]
+LAYOUT_COPY: Final[int]
+
 class Kernel:
     """A native function with NumPy's inner-loop shape, and what the launcher must know of it."""
 
@@ -109,7 +113,9 @@ class Kernel:
         per element of a block. block: most elements a call may take (0: unlimited). cost: nanoseconds per element, for the thread threshold.
         functions: (function pointer, data pointer) pairs handed over as fns[2*i], fns[2*i+1]. layout: for each operation of the fused chain the operand
         numbers (0.. array inputs, then nin.. earlier operations; scalars do not appear); layout_out: for each output its operation;
-        used to find the memory order NumPy would give each output when the inputs' orders differ (see launch.c)."""
+        used to find the memory order NumPy would give each output when the inputs' orders differ (see layout.c). An operand may carry LAYOUT_CAST
+        (NumPy casts it for the loop), LAYOUT_ITER (NumPy always iterates here: np.where, several outputs) or LAYOUT_COPY (the operation is copy("K"),
+        astype or empty_like of its one operand). identity: an element's bytes, what a reduction starts from."""
     calls: int
     name: str
 
@@ -128,9 +134,21 @@ class Plan:
         exit: Sequence[tuple[int, int, int]],
     ) -> None:
         """code: int32 words (plan_ops.def). slot_image: initial contents of the 16-byte scalar slots (constants). exit: (kind, slot, register) entries.
-        Raises ValueError naming the instruction where a register, constant or kernel index is out of range."""
+        Raises ValueError naming the instruction where a register, constant or kernel index is out of range, a register is read before it is set,
+        floating-point flags are not tested before the first store and the end, or something follows a store that may fail."""
     runs: int
+    """Executions, misses included."""
     alarms: int
+    """Misses because of a floating-point flag."""
+
+def run_plan(plan: Plan, values: list[object]) -> tuple[int, list[object]]:
+    """For tests: runs the plan with expression e being values[e]. (0 done or 1 miss, object registers; None where unset)."""
+
+def time_plan(plan: Plan, values: tuple[object, ...], count: int) -> tuple[int, float]:
+    """The status, and nanoseconds of processor time per run."""
+
+def set_launch_limits(thread_ns: float, gil_ns: float) -> None:
+    """Estimated work (nanoseconds) from which on a kernel uses threads, and runs without the GIL."""
 
 def disable(delta: int) -> int:
     """Adds to the count of `tierup.disabled` blocks that are open; while it is above zero every site misses without counting. Returns the count."""

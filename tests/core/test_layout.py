@@ -153,3 +153,9 @@ def test_elision_in_doubt_is_a_miss() -> None:
     same = run(elementwise(ADD, 2), f, f)
     assert same is not None
     assert same[2].flags.f_contiguous
+
+
+def test_absurd_broadcasts_miss() -> None:
+    huge = np.broadcast_to(1.0, (2**40, 1))
+    assert run(elementwise(ADD, 2), huge, huge.T) is None
+    assert run(elementwise(ADD, 2), huge, huge) is None

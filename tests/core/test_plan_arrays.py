@@ -130,6 +130,7 @@ def test_reshape_of_other_size_misses() -> None:
     for n in (9, 11, -10):
         assert run(make_plan([*LOAD, ("A_RESHAPE", 1, 0, [0])], slots=image(i8(n))), a) is None
     assert run(make_plan([*LOAD, ("A_BROADCAST", 1, 0, [0])], slots=image(i8(9))), a) is None
+    assert run(make_plan([*LOAD, ("A_BROADCAST", 1, 0, [0, 0, 1])], slots=image(i8(2**40), i8(10))), a) is None
 
 
 @pytest.mark.parametrize("char", "FD")

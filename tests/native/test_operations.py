@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphs import Maker, loop_for, run, same_bits
-from values import pairs, special, triples
+from native.graphs import Maker, loop_for, run, same_bits
+from native.values import pairs, special, triples
 
 from tierup.graph.ir import ArrayType, Node
 from tierup.graph.loops import loop_dtypes, loop_raises
