@@ -82,14 +82,14 @@ bool frame_current(PyThreadState *ts, FrameView *out)
 #if PY_VERSION_HEX >= 0x030C0000
 /* Bits of the tools that watch what a region would leave out: CALL, LINE, INSTRUCTION, JUMP, BRANCH and STOP_ITERATION
    events, which are neighbours. Tools 6 and 7 are setprofile and settrace, which are per thread and looked up there. */
-static unsigned watching(const uint8_t *tools)
+static inline bool watching(const uint8_t *tools)
 {
+    static const uint8_t looked_at[8] = {0, 0, 0x3F, 0x3F, 0x3F, 0x3F, 0x3F, 0x3F};
     _Static_assert(PY_MONITORING_EVENT_CALL == 4 && PY_MONITORING_EVENT_STOP_ITERATION == 9, "event numbers moved");
-    unsigned all = 0;
-    for (int event = PY_MONITORING_EVENT_CALL; event <= PY_MONITORING_EVENT_STOP_ITERATION; event++) {
-        all |= tools[event];
-    }
-    return all & 0x3Fu;
+    uint64_t eight, mask; /* events 2 to 9 at once */
+    memcpy(&eight, tools + 2, sizeof eight);
+    memcpy(&mask, looked_at, sizeof mask);
+    return (eight & mask) != 0;
 }
 #endif
 
@@ -105,6 +105,14 @@ bool frame_is_observed(PyThreadState *ts, const FrameView *f)
     (void)f;
     return ts->cframe->use_tracing != 0;
 #endif
+}
+
+Visiting shim_visit(PyThreadState *ts, PyObject *code, int instr, FrameView *out)
+{
+    if (!frame_current(ts, out) || (PyObject *)out->code != code || out->instr != instr) {
+        return VISIT_ELSEWHERE;
+    }
+    return frame_is_observed(ts, out) ? VISIT_OBSERVED : VISIT_HERE;
 }
 
 bool shim_slot_is_cell(PyCodeObject *code, int slot)
@@ -315,6 +323,59 @@ Look shim_type_get(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObject 
         }
     }
     return LOOK_ABSENT;
+}
+
+/* ---- remembered answers ------------------------------------------------------------------------------------ */
+
+static inline bool recall(const ShimMemo *memo, const void *owner, uint64_t version)
+{
+    return memo->owner == owner && memo->version == version && version != 0;
+}
+
+static Look remember(ShimMemo *memo, const void *owner, uint64_t version, PyObject *value, Look look)
+{
+    if (look != LOOK_UNSURE && version != 0) {
+        *memo = (ShimMemo){owner, version, value, look};
+    }
+    return look;
+}
+
+Look shim_dict_recall(PyObject *dict, PyObject *key, Py_hash_t hash, PyObject **value, ShimMemo *memo)
+{
+    if (dict == NULL || !PyDict_CheckExact(dict)) {
+        *value = NULL;
+        return LOOK_UNSURE;
+    }
+    /* A split table may be written through its instance, which need not change the dict's version. */
+    PyDictObject *d = (PyDictObject *)dict;
+    uint64_t version = d->ma_values == NULL ? d->ma_version_tag : 0;
+    if (recall(memo, dict, version)) {
+        *value = memo->value;
+        return memo->look;
+    }
+    Look look = shim_dict_get(dict, key, hash, value);
+    return remember(memo, dict, version, *value, look);
+}
+
+static inline uint64_t type_version(PyTypeObject *type)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) {
+        return 0;
+    }
+#endif
+    return type->tp_version_tag;
+}
+
+Look shim_type_recall(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObject **value, ShimMemo *memo)
+{
+    uint64_t version = type_version(type);
+    if (recall(memo, type, version)) {
+        *value = memo->value;
+        return memo->look;
+    }
+    Look look = shim_type_get(type, name, hash, value);
+    return remember(memo, type, version, *value, look);
 }
 
 /* ---- calling the translator

@@ -18,10 +18,25 @@ Look shim_instance_get(PyObject *obj, PyObject *name, Py_hash_t hash, PyObject *
 /* First entry for name in the MRO of the type; *value is borrowed. */
 Look shim_type_get(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObject **value);
 
+/* The same with a memory of one answer: dicts and types carry a version that changes with their contents. Start with
+ * zeroes. */
+typedef struct {
+    const void *owner; /* not owned: a new object at the same address has another version */
+    uint64_t version;
+    PyObject *value; /* alive as long as the version holds */
+    Look look;
+} ShimMemo;
+Look shim_dict_recall(PyObject *dict, PyObject *key, Py_hash_t hash, PyObject **value, ShimMemo *memo);
+Look shim_type_recall(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObject **value, ShimMemo *memo);
+
 /* Kind bits of a localsplus slot. */
 bool shim_slot_is_cell(PyCodeObject *code, int slot);
 
 PyThreadState *shim_thread_state(void);
+
+/* Whether the code object is running its instruction `instr` right now, unobserved; fills the view if so. */
+typedef enum { VISIT_ELSEWHERE, VISIT_OBSERVED, VISIT_HERE } Visiting;
+Visiting shim_visit(PyThreadState *ts, PyObject *code, int instr, FrameView *out);
 
 /* Around a call of the translator: a raised recursion budget, an empty exc_info, a context of its own, no tracing of
    its frames; errno and the floating-point environment are put back afterwards. enter returns -1 with an exception set

@@ -411,6 +411,7 @@ static int build_switch(Builder *b, const State *s, int slot)
     }
     t->nodes[node].first = first;
     t->nodes[node].count = size;
+    t->nodes[node].yes = checks[0];
     State next;
     for (int i = 0; i < n; i++) {
         int child = state_after(t, s, slot, checks[i], &next) < 0 ? -1 : build(b, &next);

@@ -321,9 +321,6 @@ static bool int_key(PyObject *value, uint64_t *key)
 
 bool guard_check_key(const GuardCheck *c, PyObject *value, uint64_t *key)
 {
-    if (value == NULL) {
-        return false;
-    }
     switch (c->kind) {
     case CHECK_TYPE_IS:
         *key = (uint64_t)(uintptr_t)Py_TYPE(value);
@@ -389,20 +386,8 @@ bool guard_check_verify(const GuardCheck *c, PyObject *value)
     }
 }
 
-bool guard_check_holds(const GuardCheck *c, Lookup *lookup)
+bool guard_check_unkeyed(const GuardCheck *c, PyObject *value)
 {
-    uint64_t key;
-    PyObject *value = Lookup_value(lookup, c->expr);
-    if (c->keyed) {
-        return guard_check_key(c, value, &key) && key == c->key &&
-               (!c->verify || (!c->never && guard_check_verify(c, value)));
-    }
-    if (c->kind == CHECK_NULL) {
-        return value == NULL && lookup->evaluated[c->expr] == EVALUATED_SURE;
-    }
-    if (value == NULL) {
-        return false;
-    }
     switch (c->kind) {
     case CHECK_NOT_NULL:
         return true;

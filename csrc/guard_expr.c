@@ -182,14 +182,14 @@ static Look member_value(PyObject *obj, PyObject *descr, PyObject **value)
 }
 
 /* What PyObject_GenericGetAttr does, up to where a descriptor's code would run. */
-static Look generic_attr(const GuardExpr *e, PyObject *obj, PyObject **value)
+static Look generic_attr(GuardExpr *e, PyObject *obj, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(obj);
     PyObject *descr = NULL;
     if (type->tp_getattro != PyObject_GenericGetAttr) {
         return LOOK_UNSURE;
     }
-    Look on_type = shim_type_get(type, e->arg, e->hash, &descr);
+    Look on_type = shim_type_recall(type, e->arg, e->hash, &descr, &e->memo);
     if (on_type == LOOK_UNSURE) {
         return LOOK_UNSURE;
     }
@@ -206,12 +206,12 @@ static Look generic_attr(const GuardExpr *e, PyObject *obj, PyObject **value)
     return present(descr, value);
 }
 
-static Look method_function(const GuardExpr *e, PyObject *obj, PyObject **value)
+static Look method_function(GuardExpr *e, PyObject *obj, PyObject **value)
 {
     PyObject *descr = NULL;
     PyObject *own = NULL;
     if (Py_TYPE(obj)->tp_getattro != PyObject_GenericGetAttr ||
-        shim_type_get(Py_TYPE(obj), e->arg, e->hash, &descr) != LOOK_FOUND) {
+        shim_type_recall(Py_TYPE(obj), e->arg, e->hash, &descr, &e->memo) != LOOK_FOUND) {
         return LOOK_UNSURE;
     }
     if (!Py_IS_TYPE(descr, &PyFunction_Type) && !Py_IS_TYPE(descr, &PyMethodDescr_Type)) {
@@ -224,18 +224,18 @@ static Look method_function(const GuardExpr *e, PyObject *obj, PyObject **value)
 }
 
 /* What type.__getattribute__ does, up to where a descriptor's code would run. */
-static Look class_attr(const GuardExpr *e, PyObject *obj, PyObject **value)
+static Look class_attr(GuardExpr *e, PyObject *obj, PyObject **value)
 {
     PyObject *meta = NULL;
     PyObject *attr = NULL;
     if (!PyType_Check(obj) || Py_TYPE(obj)->tp_getattro != PyType_Type.tp_getattro) {
         return LOOK_UNSURE;
     }
-    Look on_meta = shim_type_get(Py_TYPE(obj), e->arg, e->hash, &meta);
+    Look on_meta = shim_type_recall(Py_TYPE(obj), e->arg, e->hash, &meta, &e->meta);
     if (on_meta == LOOK_UNSURE || (on_meta == LOOK_FOUND && is_data_descriptor(meta))) {
         return LOOK_UNSURE;
     }
-    Look own = shim_type_get((PyTypeObject *)obj, e->arg, e->hash, &attr);
+    Look own = shim_type_recall((PyTypeObject *)obj, e->arg, e->hash, &attr, &e->memo);
     if (own == LOOK_FOUND && (Py_TYPE(attr)->tp_descr_get == NULL || Py_IS_TYPE(attr, &PyFunction_Type))) {
         return present(attr, value);
     }
@@ -244,13 +244,13 @@ static Look class_attr(const GuardExpr *e, PyObject *obj, PyObject **value)
 
 static PyObject *interned_getattr_name;
 
-static Look module_attr(const GuardExpr *e, PyObject *obj, PyObject **value)
+static Look module_attr(GuardExpr *e, PyObject *obj, PyObject **value)
 {
     if (e->unsure || !Py_IS_TYPE(obj, &PyModule_Type)) {
         return LOOK_UNSURE;
     }
     PyObject *dict = PyModule_GetDict(obj);
-    Look own = shim_dict_get(dict, e->arg, e->hash, value);
+    Look own = shim_dict_recall(dict, e->arg, e->hash, value, &e->memo);
     if (own != LOOK_ABSENT) {
         return own;
     }
@@ -263,7 +263,7 @@ static Look module_attr(const GuardExpr *e, PyObject *obj, PyObject **value)
                : LOOK_UNSURE;
 }
 
-static Look function_part(const GuardExpr *e, PyObject *obj, PyObject **value)
+static Look function_part(GuardExpr *e, PyObject *obj, PyObject **value)
 {
     if (!Py_IS_TYPE(obj, &PyFunction_Type)) {
         return LOOK_UNSURE;
@@ -272,19 +272,20 @@ static Look function_part(const GuardExpr *e, PyObject *obj, PyObject **value)
     PyObject *cell = NULL;
     switch (e->kind) {
     case EXPR_FUNC_GLOBAL:
-        return shim_dict_get(f->func_globals, e->arg, e->hash, value);
+        return shim_dict_recall(f->func_globals, e->arg, e->hash, value, &e->memo);
     case EXPR_FUNC_BUILTIN:
-        return shim_dict_get(f->func_builtins, e->arg, e->hash, value);
+        return shim_dict_recall(f->func_builtins, e->arg, e->hash, value, &e->memo);
     case EXPR_FUNC_CELL:
         return tuple_item(f->func_closure, e->number, &cell) == LOOK_FOUND ? cell_contents(cell, value) : LOOK_UNSURE;
     case EXPR_FUNC_DEFAULT:
         return tuple_item(f->func_defaults, e->number, value);
     default:
-        return f->func_kwdefaults == NULL ? LOOK_ABSENT : shim_dict_get(f->func_kwdefaults, e->arg, e->hash, value);
+        return f->func_kwdefaults == NULL ? LOOK_ABSENT
+                                          : shim_dict_recall(f->func_kwdefaults, e->arg, e->hash, value, &e->memo);
     }
 }
 
-static Look evaluate_based(const GuardExpr *e, PyObject *base, PyObject **value)
+static Look evaluate_based(GuardExpr *e, PyObject *base, PyObject **value)
 {
     switch (e->kind) {
     case EXPR_ATTR:
@@ -300,7 +301,7 @@ static Look evaluate_based(const GuardExpr *e, PyObject *base, PyObject **value)
                : PyList_CheckExact(base) ? list_item(base, e->number, value)
                                          : LOOK_UNSURE;
     case EXPR_DICTITEM:
-        return shim_dict_get(base, e->arg, e->hash, value);
+        return shim_dict_recall(base, e->arg, e->hash, value, &e->memo);
     case EXPR_METHOD_SELF:
         return Py_IS_TYPE(base, &PyMethod_Type) ? present(PyMethod_GET_SELF(base), value) : LOOK_UNSURE;
     case EXPR_METHOD_FUNC:
@@ -312,7 +313,7 @@ static Look evaluate_based(const GuardExpr *e, PyObject *base, PyObject **value)
     }
 }
 
-static Look evaluate_root(const GuardExpr *e, const FrameView *f, PyObject **value)
+static Look evaluate_root(GuardExpr *e, const FrameView *f, PyObject **value)
 {
     switch (e->kind) {
     case EXPR_LOCAL:
@@ -322,11 +323,11 @@ static Look evaluate_root(const GuardExpr *e, const FrameView *f, PyObject **val
     case EXPR_CELL:
         return cell_contents(f->slots[e->number], value);
     case EXPR_GLOBAL:
-        return shim_dict_get(f->globals, e->arg, e->hash, value);
+        return shim_dict_recall(f->globals, e->arg, e->hash, value, &e->memo);
     case EXPR_BUILTIN:
-        return shim_dict_get(f->builtins, e->arg, e->hash, value);
+        return shim_dict_recall(f->builtins, e->arg, e->hash, value, &e->memo);
     case EXPR_NAME:
-        return shim_dict_get(f->locals, e->arg, e->hash, value);
+        return shim_dict_recall(f->locals, e->arg, e->hash, value, &e->memo);
     case EXPR_CONST:
         return present(e->arg, value);
     default: { /* WEAK */
@@ -336,12 +337,9 @@ static Look evaluate_root(const GuardExpr *e, const FrameView *f, PyObject **val
     }
 }
 
-PyObject *Lookup_value(Lookup *lookup, int index)
+PyObject *guard_expr_evaluate(Lookup *lookup, int index)
 {
-    if (lookup->evaluated[index] != EVALUATED_NOT) {
-        return lookup->values[index];
-    }
-    const GuardExpr *e = &lookup->tree->exprs[index];
+    GuardExpr *e = &lookup->tree->exprs[index];
     PyObject *value = NULL;
     Look found = LOOK_UNSURE;
     if (e->base < 0) {

@@ -26,6 +26,8 @@ typedef struct {
     int64_t number; /* slot, position or index */
     PyObject *arg;  /* owned: name, key, constant or weakref; NULL where the kind takes a number */
     Py_hash_t hash; /* of a name or key */
+    ShimMemo memo;  /* the last answer of the dict or type that it was asked of */
+    ShimMemo meta;  /* CLASSATTR: of the metatype */
 } GuardExpr;
 
 typedef struct {
@@ -51,9 +53,9 @@ typedef struct {
 
 /* FAIL: no specialisation is left.      TRY: run specialisation `first`, on a miss go on at `yes`.
    TESTS: `count` checks from refs[first]; all hold: `yes`, else `no`.
-   SWITCH: `count` branches from branches[first] (a hash table of that size if it is a power of two above 4); none fits:
-   `no`. LIST: the plain form, used when a tree would grow too large: refs[first] on are, `count` times, (spec, n, n
-   checks). */
+   SWITCH: `count` branches from branches[first], a hash table from GUARD_TABLE_FROM on; none fits: `no`. `yes` is one
+   of its checks, for what they all look at. LIST: the plain form, used when a tree would grow too large: refs[first] on
+   are, `count` times, (spec, n, n checks). */
 typedef struct {
     uint8_t kind;
     uint8_t mentions; /* times this node is entered from others, up to 2: for the listing */
@@ -84,15 +86,17 @@ enum { GUARD_MAX_EXPRS = 4096, GUARD_MAX_CHECKS = 1 << 14, GUARD_MAX_SPECS = 409
 /* guard_expr.c */
 int guard_expr_init(void); /* once, at import */
 int guard_expr_parse(GuardExpr *out, int index, PyObject *tuple);
+PyObject *guard_expr_evaluate(Lookup *lookup, int index); /* fills the lookup's entry */
 
 /* guard_check.c */
 int guard_check_parse(GuardCheck *out, int nexprs, PyObject *tuple);
 bool guard_checks_same(const GuardCheck *a, const GuardCheck *b);
 bool guard_checks_same_slot(const GuardCheck *a, const GuardCheck *b);
-bool guard_check_holds(const GuardCheck *c, Lookup *lookup);
-/* The key under which a SWITCH on such checks files the value; false: of another type, no branch can hold. */
+/* The key under which a SWITCH on such checks files the value (not NULL); false: of another type, no branch can hold.
+ */
 bool guard_check_key(const GuardCheck *c, PyObject *value, uint64_t *key);
 bool guard_check_verify(const GuardCheck *c, PyObject *value);
+bool guard_check_unkeyed(const GuardCheck *c, PyObject *value); /* the other kinds but NULL */
 
 /* guard_build.c */
 int guard_tree_build(GuardTree *tree);

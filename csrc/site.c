@@ -139,9 +139,9 @@ static void keep_counting(Site *self)
     }
 }
 
-static bool is_at_home(Site *self, const FrameView *f)
+static Visiting visiting(Site *self, PyThreadState *ts, FrameView *out)
 {
-    return (PyObject *)f->code == ((PyWeakReference *)self->code)->wr_object && f->instr == self->instr;
+    return shim_visit(ts, ((PyWeakReference *)self->code)->wr_object, self->instr, out);
 }
 
 static int site_visit(Site *self)
@@ -149,12 +149,9 @@ static int site_visit(Site *self)
     FrameView frame;
     PyThreadState *ts = shim_thread_state();
     bool counted = self->installed == NULL; /* site_bool did */
-    if (!frame_current(ts, &frame) || !is_at_home(self, &frame)) {
-        keep_counting(self);
-        return 0;
-    }
-    if (frame_is_observed(ts, &frame)) {
-        self->observed++;
+    Visiting where = visiting(self, ts, &frame);
+    if (where != VISIT_HERE) {
+        self->observed += where == VISIT_OBSERVED;
         keep_counting(self);
         return 0;
     }
@@ -169,8 +166,7 @@ static int site_visit(Site *self)
         return 0;
     }
     int again = translate(self, ts, &frame);
-    if (again <= 0 || !self->armed || self->installed == NULL || !is_at_home(self, &frame) ||
-        frame_is_observed(ts, &frame)) {
+    if (again <= 0 || !self->armed || self->installed == NULL || visiting(self, ts, &frame) != VISIT_HERE) {
         return again < 0 ? -1 : 0;
     }
     int hit = site_lookup(self, ts, &frame);

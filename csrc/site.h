@@ -30,6 +30,7 @@ typedef struct { /* what install() installed; a running lookup holds it too */
     GuardTree *tree;
     SiteSpec *specs;
     int nspecs;
+    int nexprs;
     int max_regs;
     int max_writes;
     int nslots; /* localsplus slots that expressions or writes reach */

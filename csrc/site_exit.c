@@ -141,6 +141,7 @@ static Installed *installed_parse(PyObject *exprs, PyObject *specs, int depth)
     if (parse_specs(inst, specs, depth) < 0 || (inst->tree = GuardTree_new(exprs, specs)) == NULL) {
         goto failed;
     }
+    inst->nexprs = GuardTree_nexprs(inst->tree);
     GuardTree_reach(inst->tree, &slots, &stack);
     if (stack > depth) {
         PyErr_Format(PyExc_ValueError, "a guard expression reads stack position %d; the site's depth is %d", stack - 1,
@@ -356,7 +357,6 @@ static int try_spec(void *ctx, int index)
     if (s->ndeep > 0 && (v->pending = pending_new(s, v->frame->raw, s->ndeep)) == NULL) {
         return 1;
     }
-    memset(v->regs, 0, sizeof(PyObject *) * (size_t)s->nregs);
     int result = plan_run(s->plan, &v->lookup, v->regs);
     if (result != 0) {
         PyMem_Free(v->pending); /* still empty */
@@ -404,9 +404,8 @@ static void settle_hit(Visit *v)
     site->last_frame = frame;
 }
 
-static int look_up(Visit *v)
+static inline int look_up(Visit *v)
 {
-    memset(v->lookup.evaluated, 0, (size_t)GuardTree_nexprs(v->inst->tree));
     v->inst->refs++;
     int result = GuardTree_lookup(&v->lookup, try_spec, v);
     if (result == 0) {
@@ -428,7 +427,7 @@ static int look_up(Visit *v)
 int site_lookup(Site *site, PyThreadState *ts, const FrameView *frame)
 {
     Installed *inst = site->installed;
-    size_t nexprs = (size_t)GuardTree_nexprs(inst->tree);
+    size_t nexprs = (size_t)inst->nexprs;
     size_t nregs = (size_t)inst->max_regs;
     size_t nold = (size_t)inst->max_writes;
     Visit v = {.site = site, .ts = ts, .frame = frame, .inst = inst, .lookup = {.tree = inst->tree, .frame = frame}};
@@ -436,7 +435,7 @@ int site_lookup(Site *site, PyThreadState *ts, const FrameView *frame)
         PyObject *values[ON_STACK];
         PyObject *regs[ON_STACK];
         PyObject *old[ON_STACK];
-        uint8_t evaluated[ON_STACK];
+        uint8_t evaluated[ON_STACK] = {0};
         v.lookup.values = values;
         v.lookup.evaluated = evaluated;
         v.regs = regs;
@@ -451,6 +450,7 @@ int site_lookup(Site *site, PyThreadState *ts, const FrameView *frame)
     v.regs = heap + nexprs;
     v.old = heap + nexprs + nregs;
     v.lookup.evaluated = (uint8_t *)(heap + nexprs + nregs + nold);
+    memset(v.lookup.evaluated, 0, nexprs);
     int result = look_up(&v);
     PyMem_Free(heap);
     return result;

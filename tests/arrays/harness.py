@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from arrays.reference import Left, bits, evaluate
 
+from arrays.reference import Left, bits, evaluate
 from tierup.arrays.builder import Builder, NoRule
 from tierup.arrays.numpy_rules import LIBRARY
 from tierup.arrays.values import (
@@ -22,6 +22,7 @@ from tierup.arrays.values import (
     Value,
 )
 from tierup.graph.ir import OBJECT, ArrayType, Graph, Node, ScalarType
+from tierup.graph.verify import verify
 
 _PYTHON = {int: "i8", float: "f8", bool: "b1", complex: "c16"}
 
@@ -108,6 +109,7 @@ class Captured:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             self.result = rule(session.builder, values, keywords)
+        verify(session.graph)
         self.values = values
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> Any:

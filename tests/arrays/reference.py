@@ -6,6 +6,7 @@ integer overflows or a floating-point flag is raised that `np.errstate` does not
 
 from __future__ import annotations
 
+import math
 import operator
 import struct
 from collections.abc import Callable, Iterable, Mapping
@@ -193,7 +194,7 @@ def _ufunc(node: Node, *args: Any) -> np.ndarray:
     assert loop in ufunc.types
     assert any(isinstance(a, np.ndarray) and a.ndim for a in args)
     try:
-        return ufunc(*_operands(args, loop.split("->")[0]), signature=loop, casting="unsafe")
+        return ufunc(*_operands(args, loop.split("->", maxsplit=1)[0]), signature=loop, casting="unsafe")
     except ValueError as error:
         if "broadcast" in str(error):
             raise Left("shapes that do not broadcast") from None
@@ -319,7 +320,7 @@ def bits(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return (type(value), tuple(bits(item) for item in value))
     if isinstance(value, float):
-        return (float, "nan" if value != value else struct.pack("d", value))
+        return (float, "nan" if math.isnan(value) else struct.pack("d", value))
     return (type(value), value)
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arrays.harness import Const, agree
-from arrays.strategies import LAYOUTS, ArraySpec, broadcastable, dtypes, numbers, specs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arrays.harness import Const, agree
+from arrays.strategies import LAYOUTS, ArraySpec, broadcastable, dtypes, numbers, specs
 from tierup.arrays.numpy_rules import LIBRARY
 from tierup.graph.ir import DTYPES
 
@@ -69,7 +69,7 @@ def test_attributes(name: str, layout: str, shape: tuple[int, ...]) -> None:
 # -- views -------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), shapes, st.sampled_from((".transpose", "transpose", ".swapaxes", "swapaxes", "moveaxis", "flip", "squeeze", ".squeeze")))
 def test_axis_functions(data: Any, shape: tuple[int, ...], name: str) -> None:
     x = data.draw(specs(shape))
@@ -92,14 +92,15 @@ def test_flips(name: str) -> None:
     check(name, ArraySpec("f8", (3, 4), 1, "c", False), must=True)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from((".reshape", "reshape", ".ravel", "ravel", ".flatten")))
 def test_reshape(data: Any, name: str) -> None:
     shape = data.draw(st.sampled_from([(12,), (3, 4), (2, 3, 2), (0, 3), (1, 6, 2)]))
     x = data.draw(specs(shape))
     others = [[x.resized((24,) if len(shape) == 1 else (shape[0] * 2, *shape[1:]), 3)]] if x.layout == "c" else []
     if "reshape" in name:
-        new = data.draw(st.sampled_from([(12,), (-1,), (4, 3), (2, -1), (-1, 2, 3), (0, 3), (3, 0), (5, -1), (2, 2, 3, 1), (-1, 0), (-1, -1)]))
+        fitting = [(12,), (-1,), (4, 3), (2, -1), (-1, 2, 3), (2, 2, 3, 1)]
+        new = data.draw(st.sampled_from([*fitting, (0, 3), (3, 0), (5, -1), (-1, 0), (-1, -1)]))
         spread = name == ".reshape" and data.draw(st.booleans())
         arguments = list(new) if spread else [new[0] if len(new) == 1 else new]
         others = [[o, *arguments] for (o,) in others]
@@ -128,7 +129,7 @@ def test_attribute_functions(name: str) -> None:
 # -- creation ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(("zeros", "ones", "full")))
 def test_creation(data: Any, name: str) -> None:
     lengths = st.integers(-1, 4)
@@ -139,7 +140,7 @@ def test_creation(data: Any, name: str) -> None:
     check(name, shape, *fill, **kwargs)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(("zeros_like", "ones_like", "full_like")), shapes)
 def test_creation_like(data: Any, name: str, shape: tuple[int, ...]) -> None:
     kwargs = _given(data, dtype=dtypes)
@@ -147,7 +148,7 @@ def test_creation_like(data: Any, name: str, shape: tuple[int, ...]) -> None:
     check(name, data.draw(specs(shape)), *fill, **kwargs)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), shapes, st.sampled_from((".copy", "copy", ".astype", "astype", "array", "asarray", "ascontiguousarray", "asanyarray")))
 def test_copies(data: Any, shape: tuple[int, ...], name: str) -> None:
     x = data.draw(specs(shape))
@@ -173,7 +174,7 @@ def test_fill(data: Any, shape: tuple[int, ...], value: Any) -> None:
 REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "mean", "var", "std")
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), shapes, st.sampled_from(REDUCTIONS), st.booleans())
 def test_reductions(data: Any, shape: tuple[int, ...], name: str, method: bool) -> None:
     x = data.draw(specs(shape))
@@ -200,7 +201,7 @@ def test_float_reductions_are_captured(dtype: str, name: str, axis: Any, keepdim
 # -- selection -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.data(), broadcastable(3))
 def test_where(data: Any, three: list[tuple[int, ...]]) -> None:
     condition = data.draw(specs(three[0], st.one_of(st.just("b1"), st.just("b1"), dtypes)))
@@ -208,7 +209,7 @@ def test_where(data: Any, three: list[tuple[int, ...]]) -> None:
     check("where", condition, x, y)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), broadcastable(3), st.booleans())
 def test_clip(data: Any, three: list[tuple[int, ...]], method: bool) -> None:
     bound = st.one_of(numbers(), numbers().map(Const), st.just(Const(None)))

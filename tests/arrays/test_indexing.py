@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arrays.harness import Captured, Const, agree
-from arrays.strategies import ArraySpec, dtypes, numbers, specs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arrays.harness import Captured, Const, agree
+from arrays.strategies import ArraySpec, dtypes, numbers, specs
 from tierup.arrays.builder import NoRule
 from tierup.arrays.numpy_rules import LIBRARY
 
@@ -46,7 +46,7 @@ def _vary(obj: Any, data: Any) -> Any:
     return obj
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), shapes, index, st.booleans())
 def test_getitem(data: Any, shape: tuple[int, ...], key: Any, constant: bool) -> None:
     x = data.draw(specs(shape))
@@ -56,7 +56,7 @@ def test_getitem(data: Any, shape: tuple[int, ...], key: Any, constant: bool) ->
         agree(getitem, operator.getitem, _make(x, key), _make(x, _vary(key, data)))
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), shapes, index)
 def test_setitem_of_arrays(data: Any, shape: tuple[int, ...], key: Any) -> None:
     x = data.draw(specs(shape))
@@ -70,7 +70,7 @@ def test_setitem_of_arrays(data: Any, shape: tuple[int, ...], key: Any) -> None:
     agree(setitem, operator.setitem, _make(x, key, value), _make(x, _vary(key, data), value))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), shapes, index, numbers(), st.booleans())
 def test_setitem_of_numbers(data: Any, shape: tuple[int, ...], key: Any, value: Any, constant: bool) -> None:
     x = data.draw(specs(shape))
@@ -78,7 +78,9 @@ def test_setitem_of_numbers(data: Any, shape: tuple[int, ...], key: Any, value: 
     agree(setitem, operator.setitem, _make(x, key, Const(value) if constant else value), _make(x, key, Const(value) if constant else again))
 
 
-@pytest.mark.parametrize("source, target", [(slice(None, -1), slice(1, None)), (slice(1, None), slice(None, -1)), (slice(None, None, -1), slice(None))])
+@pytest.mark.parametrize(
+    "source, target", [(slice(None, -1), slice(1, None)), (slice(1, None), slice(None, -1)), (slice(None, None, -1), slice(None))]
+)
 def test_overlapping_assignment(source: slice, target: slice) -> None:
     def rule(b: Any, args: Any, kwargs: Any) -> Any:
         x, s, t = args

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arrays.harness import Const, agree
-from arrays.strategies import ArraySpec, broadcastable, numbers, specs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arrays.harness import Const, agree
+from arrays.strategies import ArraySpec, broadcastable, numbers, shapes, specs
 from tierup.arrays.numpy_rules import LIBRARY
 from tierup.graph.ir import DTYPES
 
@@ -58,10 +58,10 @@ def _make(*operands: Any) -> Any:
     return lambda: ([o.make() if isinstance(o, ArraySpec) else o for o in operands], {})
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.data(), st.sampled_from(sorted(ALL)), broadcastable())
-def test_arrays(data: Any, symbol: str, shapes: list[tuple[int, ...]]) -> None:
-    x, y = (data.draw(specs(shape)) for shape in shapes)
+def test_arrays(data: Any, symbol: str, both: list[tuple[int, ...]]) -> None:
+    x, y = (data.draw(specs(shape)) for shape in both)
     other = [data.draw(st.one_of(st.just(s.shape), st.just(tuple(n + 1 if n > 1 else n for n in s.shape)))) for s in (x, y)]
     others = [s.resized(shape, 5) for s, shape in zip((x, y), other, strict=True)]
     if any(s.layout == "broadcast" for s in (x, y)):
@@ -69,8 +69,8 @@ def test_arrays(data: Any, symbol: str, shapes: list[tuple[int, ...]]) -> None:
     agree(_rule(symbol), ALL[symbol], _make(x, y), *([_make(*others)] if others else []))
 
 
-@settings(max_examples=600, deadline=None)
-@given(st.data(), st.sampled_from(sorted(ALL)), st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple), st.booleans(), st.booleans())
+@settings(max_examples=250, deadline=None)
+@given(st.data(), st.sampled_from(sorted(ALL)), shapes, st.booleans(), st.booleans())
 def test_array_and_number(data: Any, symbol: str, shape: tuple[int, ...], swap: bool, constant: bool) -> None:
     x = data.draw(specs(shape))
     y = data.draw(numbers())
@@ -83,7 +83,7 @@ def test_array_and_number(data: Any, symbol: str, shape: tuple[int, ...], swap: 
         agree(_rule(symbol), ALL[symbol], _make(x, wrapped), _make(x, second))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(sorted({**BINARY, **COMPARE})))
 def test_numbers(data: Any, symbol: str) -> None:
     x = np.float64(data.draw(st.floats(-5, 5)))
@@ -124,15 +124,15 @@ def test_common_operations_are_captured(symbol: str, other: Any) -> None:
 UFUNCS = sorted({u.__name__ for u in vars(np).values() if isinstance(u, np.ufunc) and LIBRARY.rule_for(u)})
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(UFUNCS))
 def test_ufuncs(data: Any, name: str) -> None:
     ufunc: np.ufunc = getattr(np, name)
-    shapes = data.draw(broadcastable(ufunc.nin + 1))
-    operands: list[Any] = [data.draw(st.one_of(specs(shape), numbers())) for shape in shapes[: ufunc.nin]]
+    drawn = data.draw(broadcastable(ufunc.nin + 1))
+    operands: list[Any] = [data.draw(st.one_of(specs(shape), numbers())) for shape in drawn[: ufunc.nin]]
     kwargs: dict[str, Any] = {}
     if data.draw(st.integers(0, 3)) == 0:
-        kwargs["out"] = data.draw(specs(shapes[-1]))
+        kwargs["out"] = data.draw(specs(drawn[-1]))
     if data.draw(st.integers(0, 5)) == 0:
         kwargs["dtype"] = Const(np.dtype(data.draw(st.sampled_from(DTYPES))))
 

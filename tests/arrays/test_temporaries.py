@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
+from ast import literal_eval
 from typing import Any
 
 import numpy as np
 import pytest
-from arrays.harness import Session, _rebuild, run_plain
-from arrays.reference import Left, bits, evaluate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arrays.harness import Session, _rebuild, run_plain
+from arrays.reference import Left, bits, evaluate
 from tierup.arrays.builder import NoRule
 from tierup.arrays.numpy_rules import LIBRARY
 from tierup.arrays.values import ConstValue, Value
@@ -39,7 +40,7 @@ def source(tree: Any) -> str:
 
 def symbolic(session: Session, tree: Any, variables: dict[str, Value]) -> Value:
     if isinstance(tree, str):
-        return variables[tree] if tree in variables else ConstValue(complex(tree) if "j" in tree else float(tree) if "." in tree else int(tree))
+        return variables[tree] if tree in variables else ConstValue(literal_eval(tree))
     if len(tree) == 2:
         return LIBRARY.unary_op(session.builder, "-", symbolic(session, tree[1], variables))
     return LIBRARY.binary_op(session.builder, tree[0], *(symbolic(session, t, variables) for t in tree[1:]))

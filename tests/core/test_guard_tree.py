@@ -319,6 +319,102 @@ def test_dict_lookups() -> None:
     assert not one([local(0), (E["DICTITEM"], 0, "k")], (C["NULL"], 1, None), Sub())
 
 
+def _mutations() -> list[tuple[str, Any]]:
+    """Every way to change the entry "k" of a dict that is the attributes of `o`, too."""
+    return [
+        ("setitem", lambda d, o: d.__setitem__("k", 2)),
+        ("setattr", lambda d, o: setattr(o, "k", 3)),
+        ("update", lambda d, o: d.update(k=4)),
+        ("ior", lambda d, o: d.__ior__({"k": 5})),
+        ("init", lambda d, o: d.__init__(k=6)),
+        ("delattr", lambda d, o: delattr(o, "k")),
+        ("setdefault", lambda d, o: d.setdefault("k", 7)),
+        ("pop", lambda d, o: d.pop("k")),
+        ("exec", lambda d, o: exec("k = 8", d)),
+        ("global", lambda d, o: exec("def f():\n global k\n k = 9\nfor _ in range(40): f()", d)),
+        ("popitem", lambda d, o: [d.popitem() for _ in range(len(d))]),
+        ("specialised", lambda d, o: _specialised_store(o)),
+        ("clear", lambda d, o: d.clear()),
+        ("again", lambda d, o: d.__setitem__("k", 1)),
+    ]
+
+
+def _specialised_store(o: Any) -> None:
+    for n in range(40):
+        o.k = n
+
+
+@pytest.mark.parametrize("kind", ["DICTITEM", "FUNC_GLOBAL", "MODATTR", "ATTR"])
+@pytest.mark.parametrize("many", [0, 40])
+def test_remembered_lookups_notice_every_change(kind: str, many: int) -> None:
+    holder: Any = types.ModuleType("m") if kind == "MODATTR" else Plain()
+    namespace = holder.__dict__
+    if many == 0 and kind != "MODATTR":
+        namespace.clear()
+    for n in range(many):  # beyond the size of a shared-key table
+        namespace[f"name{n}"] = n
+    namespace["k"] = 1
+    base = (
+        types.FunctionType(_specialised_store.__code__, namespace) if kind == "FUNC_GLOBAL" else namespace if kind == "DICTITEM" else holder
+    )
+    exprs = [local(0), (E[kind], 0, "k")]
+    subject = Subject()
+    subject.install(exprs, [[(C["INT_EQ"], 1, n)] for n in range(50)] + [[(C["NULL"], 1, None)]])
+    for name, change in _mutations():
+        change(namespace, holder)
+        for _ in range(2):
+            expected = namespace.get("k", 50)
+            assert subject(base) == expected, name
+
+
+def test_remembered_class_attributes_notice_every_change() -> None:
+    class Base:
+        pass
+
+    class Middle(Base):
+        pass
+
+    class Leaf(Middle):
+        pass
+
+    instance = Leaf()
+    exprs = [local(0), (E["ATTR"], 0, "k"), local(1), (E["CLASSATTR"], 2, "k"), (E["METHOD"], 0, "m")]
+    attr, klass = Subject(), Subject()
+    for subject, e in ((attr, 1), (klass, 3)):
+        subject.install(exprs, [[(C["INT_EQ"], e, n)] for n in range(9)] + [[(C["NULL"], e, None)]])
+
+    def now() -> Any:
+        for _ in range(3):
+            getattr(instance, "k", None), getattr(Leaf, "k", None)  # lets CPython give the types versions
+            seen = attr(instance, Leaf), klass(instance, Leaf)
+        return seen
+
+    assert now() == (9, 9)
+    Base.k = 1  # type: ignore[attr-defined]
+    assert now() == (1, 1)
+    Middle.k = 2  # type: ignore[attr-defined]
+    assert now() == (2, 2)
+    instance.k = 3  # type: ignore[attr-defined]
+    assert now() == (3, 2)
+    del instance.k, Middle.k  # type: ignore[attr-defined]
+    assert now() == (1, 1)
+    Other = type("Other", (Base,), {"k": 4})
+    Middle.__bases__ = (Other,)
+    assert now() == (4, 4)
+    Leaf.k = property(lambda self: 1)  # type: ignore[attr-defined]
+    assert now() == (None, None)
+    del Leaf.k  # type: ignore[attr-defined]
+    instance.__class__ = Base  # type: ignore[assignment]
+    assert now() == (1, 4)
+    methods = Subject()
+    methods.install(exprs, [[(C["NOT_NULL"], 4, None)]])
+    assert methods(instance) is None
+    Base.m = lambda self: 1  # type: ignore[attr-defined]
+    assert methods(instance) == 0
+    instance.m = 5  # type: ignore[attr-defined]
+    assert methods(instance) is None
+
+
 def test_items() -> None:
     class Tuple(tuple):  # type: ignore[type-arg]
         pass

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphs import Maker, run
+
+from native.graphs import Maker, run
 
 
 def chain(*names: str) -> Maker:

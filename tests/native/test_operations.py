@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphs import Maker, loop_for, run, same_bits
-from values import pairs, special, triples
 
+from native.graphs import Maker, loop_for, run, same_bits
+from native.values import pairs, special, triples
 from tierup.graph.ir import ArrayType, Node
 from tierup.graph.loops import loop_dtypes, loop_raises
 from tierup.native.loops import find_ufunc
@@ -44,7 +44,7 @@ def compiled_alone(m: Maker, name: str, loop: str, args: list[Node]) -> tuple[No
     return out, m.ufunc("logical_not", loop_for(np.logical_not, [dtype]), out)
 
 
-@pytest.mark.parametrize(("name", "loop"), generated_loops(), ids=lambda v: str(v))
+@pytest.mark.parametrize(("name", "loop"), generated_loops(), ids=str)
 def test_generated_operation(name: str, loop: str) -> None:
     ins, _ = loop_dtypes(loop)
     arrays = operands(ins)
@@ -75,7 +75,7 @@ def variants(arrays: tuple[np.ndarray, ...]) -> list[tuple[np.ndarray, ...]]:
     return out
 
 
-@pytest.mark.parametrize(("name", "loop"), generated_loops(), ids=lambda v: str(v))
+@pytest.mark.parametrize(("name", "loop"), generated_loops(), ids=str)
 def test_flags_of_generated_operation(name: str, loop: str) -> None:
     """A kernel raises a flag exactly where NumPy reports one, element by element."""
     ins, _ = loop_dtypes(loop)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import tierup.cli.main
-from tierup.runtime.selection import Selection
+from tierup.runtime.selection import Selection, may_meet_arrays
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,28 @@ def test_linked_site_packages(tmp_path):
 
 def test_interpreter_prefix_is_not_the_users():
     assert not Selection().selects("x", os.path.join(sys.base_prefix, "lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "x.py"))
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import json, os.path\nfrom collections import abc", False),
+        ("numpy = 3\nprint(numpy.real)", False),
+        ("import numpy", True),
+        ("import scipy.linalg as l", True),
+        ("from pandas import DataFrame", True),
+        ("import helper", True),
+        ("from . import helper", True),
+        ("def f():\n    class C:\n        def g(self):\n            import numpy.linalg", True),
+        ("x = [" + ", ".join(f"name{i}" for i in range(300)) + "]\nimport json", False),
+        ("x = [" + ", ".join(f"name{i}" for i in range(300)) + "]\nimport numpy", True),
+    ],
+)
+def test_programs_without_array_libraries_need_no_engine(source, expected, monkeypatch):
+    monkeypatch.delitem(sys.modules, "numpy", raising=False)
+    assert may_meet_arrays(compile(source, "x.py", "exec")) is expected
+
+
+def test_a_loaded_library_may_pass_arrays_to_any_module(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy", sys)
+    assert may_meet_arrays(compile("def f(a): return a + a", "x.py", "exec"))

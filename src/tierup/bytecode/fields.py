@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Final
 
-from tierup.bytecode.opcodes import CO_OPTIMIZED
+from tierup.bytecode.opcodes import CO_OPTIMIZED, table
 
 KIND_HIDDEN: Final = 0x10
 KIND_LOCAL: Final = 0x20
@@ -49,6 +49,9 @@ class CodeFields:
 
     def build(self) -> CodeType:
         """The code object. Only the constructor's own checks are made here; see `verify`."""
+        varnames = self.varnames
+        if varnames and not self.flags & CO_OPTIMIZED and sys.version_info >= (3, 12):
+            varnames = self._shielded_varnames()
         return CodeType(
             self.argcount,
             self.posonlyargcount,
@@ -59,7 +62,7 @@ class CodeFields:
             self.code,
             self.consts,
             self.names,
-            self.varnames,
+            varnames,
             self.filename,
             self.name,
             self.qualname,
@@ -69,6 +72,28 @@ class CodeFields:
             self.freevars,
             self.cellvars,
         )
+
+    def _shielded_varnames(self) -> tuple[str, ...]:
+        """Names of a module's or class body's fast locals, those of comprehensions that were optimised away made unusable.
+
+        The constructor hides a fast local from `locals()` only if the code has a LOAD_FAST_AND_CLEAR for it; for one that never occurs
+        3.12's `locals()` would delete the module's or class's own variable of that name.
+        """
+        cleared = self._cleared_locals()
+        cells = set(self.cellvars)
+        return tuple(v if slot in cleared or v in cells else f".unused.{v}" for slot, v in enumerate(self.varnames))
+
+    def _cleared_locals(self) -> set[int]:
+        optable = table()
+        clear, extended = optable.op("LOAD_FAST_AND_CLEAR"), optable.extended_arg
+        cleared, arg = set(), 0
+        for unit in range(0, len(self.code), 2):
+            arg = arg << 8 | self.code[unit + 1]
+            if self.code[unit] == clear:
+                cleared.add(arg)
+            if self.code[unit] != extended:
+                arg = 0
+        return cleared
 
 
 def fields_of(code: CodeType) -> CodeFields:

@@ -1,6 +1,6 @@
 """Puts sites and their hit blocks into a program.
 
-A site is a truth test of a constant in front of an instruction. Where the constant is false, the original instructions follow, untouched;
+A site is a truth test of a constant in front of an instruction (without exits it is only tested, nothing follows from it). Where the constant is false, the original instructions follow, untouched;
 where it is true it has already written locals and stack into the frame, and control goes to a hit block behind the end of the code,
 which brings the stack to the landing's depth and jumps there.
 """
@@ -159,7 +159,8 @@ class _Splicer:
         for entry in self.program.table:
             self.rows.append(entry._replace(start=self.entry[entry.start], end=self.entry[entry.end], target=self.entry[entry.target]))
         for spec in self.sites.values():
-            self._hit_block(spec)
+            if spec.exits:
+                self._hit_block(spec)
         for at, label in self.labels:
             self.out[at] = self.out[at]._replace(target=label.index)
         return self.program.edited(self.out, self.rows, tuple(self.consts.values))
@@ -172,13 +173,26 @@ class _Splicer:
         self.out.append(ConcreteInstr(self.table.op(name), name, arg, like.offset, like.positions, target))
         return at
 
+    def _like(self, index: int) -> ConcreteInstr:
+        """The instruction whose position a site takes. Behind RESUME that is the next one: a tracer would see RESUME's line, the `def`."""
+        instrs = self.program.instrs
+        if instrs[index].name == "RESUME" and index + 1 < len(instrs) and instrs[index + 1].positions[0] is not None:
+            return instrs[index + 1]
+        return instrs[index]
+
     def _jump_if_true(self, like: ConcreteInstr, label: _Label) -> int:
         name = "POP_JUMP_IF_TRUE" if self.table.has("POP_JUMP_IF_TRUE") else "POP_JUMP_FORWARD_IF_TRUE"
         return self._emit(name, 0, like, label)
 
     def _site(self, spec: SiteSpec) -> None:
-        like = self.program.instrs[spec.index]
+        like = self._like(spec.index)
         constant = self.constant_index[spec.index] = self.consts.add(spec.constant)
+        if not spec.exits:
+            # Nothing to jump to: a jump's target would count as the start of a line for tracers (3.12 and later).
+            self._emit("LOAD_CONST", constant, like)
+            self.tests[spec.index] = self._emit("TO_BOOL" if self.table.has("TO_BOOL") else "UNARY_NOT", 0, like)
+            self._emit("POP_TOP", 0, like)
+            return
         label = self.hit_labels[spec.index] = _Label()
         self._emit("LOAD_CONST", constant, like)
         if self.table.has("TO_BOOL"):
@@ -190,24 +204,15 @@ class _Splicer:
     # ---- hit blocks
 
     def _hit_block(self, spec: SiteSpec) -> None:
-        like = self.program.instrs[spec.index]
+        like = self._like(spec.index)
         self.hit_labels[spec.index].index = len(self.out)
         self.hit_entries.append(len(self.out))
-        if not spec.exits:
-            self._jump_to(spec, like, self._behind_site(spec.index), self.program.instrs[spec.index], spec.index)
-        elif len(spec.exits) == 1:
+        if len(spec.exits) == 1:
             self._exit(spec, like, spec.exits[0])
         else:
             self._emit("LOAD_CONST", self.constant_index[spec.index], like)
             self._emit("UNARY_NEGATIVE", 0, like)
             self._dispatch(spec, like, 0, len(spec.exits))
-
-    def _behind_site(self, index: int) -> int:
-        """New index of the instruction that a miss of the site runs."""
-        own = self.own[index]
-        if self.program.instrs[index].name != "RESUME":
-            return own
-        return own + (4 if self.table.has("TO_BOOL") else 3)
 
     def _compare(self, like: ConcreteInstr, number: int, symbol: str, label: _Label) -> None:
         t = self.table
@@ -266,7 +271,7 @@ class _Splicer:
     def _jump_to(self, spec: SiteSpec, like: ConcreteInstr, target: int, landing: ConcreteInstr, landing_index: int) -> None:
         """Hit blocks stand at the end, so every jump is a backward one. Where it also goes backward in the original order it can close
         a loop: then it must check for signals and thread switches as the loop's own jump would, under the landing's handler."""
-        if landing_index <= spec.index and spec.exits:
+        if landing_index <= spec.index:
             at = self._emit("JUMP_BACKWARD", 0, landing, target)
             self._cover(at, landing_index)
         else:

@@ -475,12 +475,19 @@ class _Backwards:
         self.scan = scan
         self.hits = hits
         self.site_size = 3 if optable.has("TO_BOOL") else 2
+        self.empty_end = optable.op("POP_TOP")
+        self.empty_test = optable.op("TO_BOOL") if optable.has("TO_BOOL") else optable.op("UNARY_NOT")
 
     def before(self, k: int) -> int:
         """Index of that instruction, -1 at the start."""
         scan, k = self.scan, k - 1
-        while k >= self.site_size and scan.targets[k] >= 0 and scan.starts[scan.targets[k]] in self.hits:
-            k -= self.site_size
+        while k >= self.site_size:
+            if scan.targets[k] >= 0 and scan.starts[scan.targets[k]] in self.hits:
+                k -= self.site_size
+            elif scan.ops[k] == self.empty_end and scan.ops[k - 1] == self.empty_test:
+                k -= 3
+            else:
+                break
         return k
 
 

@@ -19,6 +19,7 @@ _FOLLOWERS = {
     "YIELD_VALUE": ("RESUME",),
     "ASYNC_GEN_WRAP": ("YIELD_VALUE",),
 }
+_STOP_ITERATION_ERROR = 3
 _SKIPS_POP_TOP = sys.version_info >= (3, 13)
 
 
@@ -77,15 +78,19 @@ def loop_end(instrs: Sequence[ConcreteInstr], target: int) -> int:
 
 
 def unsafe_sites(instrs: Sequence[ConcreteInstr]) -> frozenset[int]:
-    """Instructions in front of which nothing that can raise may be put, though a frame may well go on there.
+    """Instructions in front of which no site may be put, though a frame may well go on there.
 
     Before PUSH_EXC_INFO the exception is not in `exc_info` yet; before POP_EXCEPT, and in the clean-up `COPY; POP_EXCEPT; RERAISE`,
     no row covers the code that would take it out again. An exception there (a KeyboardInterrupt) would leave `exc_info` wrong.
+    A jump back to SEND is no line event for tracers, one back to a site would be.
+    The handler that turns a generator's StopIteration into RuntimeError is for CPython alone.
     """
     unsafe = set()
     for index, instr in enumerate(instrs):
-        if instr.name == "PUSH_EXC_INFO":
+        if instr.name in ("PUSH_EXC_INFO", "SEND"):
             unsafe.add(index)
+        elif instr.name == "CALL_INTRINSIC_1" and instr.arg == _STOP_ITERATION_ERROR:
+            unsafe |= {index, index + 1}
         elif instr.name == "POP_EXCEPT":
             unsafe.add(index)
             if index and instrs[index - 1].name == "COPY":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 from tierup.cli.args import UsageError, parse
-from tierup.runtime import config
+from tierup.runtime import config, events
 
 HELP: Final = """\
 usage: tierup doctor [--json]
@@ -119,12 +119,21 @@ def _compile_something(llvm: Any) -> None:
 
 
 def _cache() -> Finding:
-    chosen = config.current().cache_dir
-    if chosen == "":
+    from tierup.native import cache
+    from tierup.native.elf import Code
+
+    folder = cache.folder()
+    if folder is None:
         return "warning", "off (TIERUP_CACHE_DIR is empty): every process compiles anew"
-    cache = importlib.import_module("tierup.native.cache")
-    directory, problem = cache.directory_status()
-    return ("warning", f"{directory}: {problem}; every process compiles anew") if problem else ("ok", str(directory))
+    before = len(events.recent("cache"))
+    probe = Code(b"probe", (0,))
+    cache.write("probe", probe)
+    works = cache.read("probe") == probe
+    (folder / "probe").unlink(missing_ok=True)
+    if not works:
+        problems = [event.detail for event in events.recent("cache")[before:]] or [f"{folder} does not keep what is written to it"]
+        return "warning", f"{problems[0]}: every process compiles anew"
+    return "ok", f"{folder}, {len(list(folder.iterdir()))} entries"
 
 
 def _threads() -> Finding:

@@ -49,7 +49,7 @@ def _write_report(path: str | None, as_json: bool) -> None:
                 file.write(text)
         else:
             # The program may have replaced or closed sys.stdout; what it has written goes first.
-            if sys.__stdout__ is not None:
+            if sys.__stdout__ is not None and not sys.__stdout__.closed:
                 sys.__stdout__.flush()
             with open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False) as file:
                 file.write(text)

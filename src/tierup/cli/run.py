@@ -12,7 +12,7 @@ import sys
 
 from tierup.cli.args import Arguments, UsageError, parse
 from tierup.runtime import config, events, stats
-from tierup.runtime.selection import Selection
+from tierup.runtime.selection import Selection, may_meet_arrays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ def run(target: Target, include: Sequence[str]) -> int:
         print(f"tierup: the C core does not load, running without it: {error}", file=sys.stderr)
         _hand_over(target)
     if target.kind == "code":
-        code = _run_code_text(_core, target, start_engine(include))
+        code = _run_code_text(_core, target, start_engine(_core, include))
     elif target.kind == "script" and not _is_container(target.what):
-        code = _run_script(_core, target, start_engine(include))
+        code = _run_script(_core, target, start_engine(_core, include))
     else:
         code = _run_with_runpy(_core, target, include)
     if code == -1:
@@ -135,28 +135,29 @@ def at_exit(function: Callable[[], object]) -> None:
     atexit.register(lambda: function() if os.getpid() == pid else None)
 
 
-def start_engine(include: Sequence[str], programs: tuple[str, ...] = ()) -> Instrument:
-    """Installs the import hook and returns what compiles a code object; the identity where the engine does not start.
+def start_engine(core: Any, include: Sequence[str], programs: tuple[str, ...] = ()) -> Instrument:
+    """Installs the import hook and returns what compiles a code object.
 
-    programs: modules beside importlib whose `exec` runs the user's code.
+    The engine itself is loaded for the first module that may work on arrays. programs: modules whose `exec` runs user code, too.
     """
+    from tierup.cli import imports
+
     stats.start()
-    try:
-        from tierup.engine import loader
-    except Exception as error:
-        # A broken installation must not stop the program; `tierup doctor` says what is wrong.
-        events.record("error", "the engine did not start", detail=repr(error))
-        return lambda code: code
+    threads = config.current().threads
+    if threads is not None:
+        core.set_num_threads(threads)
 
     def instrument(code: CodeType) -> CodeType:
+        if not may_meet_arrays(code):
+            return code
         try:
-            instrumented: CodeType = loader.instrument(code, user=True)
-            return instrumented
+            from tierup.engine import loader
+
+            return loader.instrument(code)
         except Exception as error:
+            # Whatever is wrong in here, the program runs; `tierup doctor` and the statistics say what it is.
             events.record("error", "instrumenting a module failed", code.co_filename, code.co_firstlineno, detail=repr(error))
             return code
-
-    from tierup.cli import imports
 
     imports.install(Selection(include), instrument, programs)
     return instrument
@@ -191,10 +192,11 @@ def _run_code_text(core: Any, target: Target, instrument: Instrument) -> int:
     except (SyntaxError, ValueError):
         _hand_over(target)
     code = instrument(code)
-    register = getattr(sys.modules.get("linecache"), "_register_code", None)
-    if register is not None:
+    if sys.version_info >= (3, 13):
+        import linecache
+
         # CPython 3.13 shows the lines of -c in tracebacks; it registers them like this.
-        register("<string>", target.what, "<string>")
+        linecache._register_code("<string>", target.what, "<string>")  # type: ignore[attr-defined]
     main = _fresh_main(sys.modules["_frozen_importlib"].BuiltinImporter)
     result: int = core.run_main(code, main.__dict__)
     return result
@@ -204,7 +206,7 @@ def _run_with_runpy(core: Any, target: Target, include: Sequence[str]) -> int:
     """Runs a module, folder or zip file as `python` does, by the same function of `runpy`."""
     import runpy
 
-    start_engine(include, ("runpy",))
+    start_engine(core, include, ("runpy",))
     is_module = target.kind == "module"
     if is_module:
         sys.argv = ["-m", *target.args]

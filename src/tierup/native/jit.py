@@ -43,7 +43,7 @@ def load(codes: Sequence[Code]) -> Loaded:
         image += b"\xcc" * (-len(image) % _ALIGN)
         entries.append([len(image) + entry for entry in code.entries])
         image += code.data
-    mapping = _map_executable(bytes(image))
+    mapping = _map_executable(bytes(image) or b"\xcc")  # kernels of nothing but library loops have no code, and no map is empty
     base = int(np.frombuffer(mapping, dtype=np.uint8).ctypes.data)
     return Loaded(mapping, [[base + e for e in piece] for piece in entries])
 

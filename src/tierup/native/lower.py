@@ -54,9 +54,8 @@ class _Lowering:
 
     def run(self) -> Program:
         self.needed = self._needed()
-        groups = fuse(self.graph, self.shapes, self.needed)
+        groups = fuse(self.graph, self.shapes, self.needed, self._inputs)
         self.group_of = {n: g for g in groups for n in g.nodes}
-        self._find_outputs(groups)
         stores: list[Node] = []
         boxes: list[Node] = []
         for item in self._schedule(groups):
@@ -99,15 +98,6 @@ class _Lowering:
             dims = self.shapes.of(node.args[0])
             return tuple(d[1] for d in dims if isinstance(d[1], Node))
         return self.shapes.inputs(node)
-
-    def _find_outputs(self, groups: list[Group]) -> None:
-        wanted: set[Node] = set()
-        for node in self.needed:
-            for a in self._inputs(node):
-                if a in self.group_of and self.group_of.get(node) is not self.group_of[a]:
-                    wanted.add(a)
-        for group in groups:
-            group.outputs = [n for n in group.nodes if n in wanted] or [group.nodes[-1]]
 
     def _schedule(self, groups: list[Group]) -> list[Node | Group]:
         """Topological order of units; of those that are ready, cheap ones before kernels and allocations."""
@@ -212,7 +202,8 @@ class _Lowering:
         emitter = _EMITTERS.get(node.op)
         if emitter is None:
             raise LowerError(f"operation {node.op!r} has no plan instruction")
-        self._flags |= raises_flags(node)
+        # The core takes every reduction for one that may raise flags: it does not know the loops.
+        self._flags |= raises_flags(node) or node.op == "reduce"
         emitter(self, node)
 
     # -- kernels ---------------------------------------------------------------------------------------------------------
@@ -355,15 +346,6 @@ def _scalar_op(op: str) -> _Emit:
         lo.emit(op, lo.define(n, "s"), *args)
 
     return emit
-
-
-def _fdiv(lo: _Lowering, n: Node) -> None:
-    args = [lo.slot(a) for a in n.args]
-    assert isinstance(n.type, ScalarType)
-    if n.type.box == "python":
-        # Python raises ZeroDivisionError whatever np.errstate says.
-        lo.emit("C_DNE", args[1], lo.literal(0.0, "f8"))
-    lo.emit("D_DIV", lo.define(n, "s"), *args)
 
 
 _COMPARISONS: Final = {"lt": 0, "le": 1, "eq": 2, "ne": 3, "gt": 4, "ge": 5}
@@ -527,8 +509,8 @@ _EMITTERS: Final[dict[str, _Emit]] = {
     "imod": _scalar_op("I_MOD"), "ipow": _scalar_op("I_POW"), "imin": _scalar_op("I_MIN"), "imax": _scalar_op("I_MAX"),
     "ineg": _scalar_op("I_NEG"), "cast": _cast,
     "iabs": _scalar_op("I_ABS"), "itodouble": _scalar_op("I_TODOUBLE"), "icmp": _comparison("I_CMP"), "fcmp": _comparison("D_CMP"),
-    "fadd": _scalar_op("D_ADD"), "fsub": _scalar_op("D_SUB"), "fmul": _scalar_op("D_MUL"), "fdiv": _fdiv, "fneg": _scalar_op("D_NEG"),
-    "fabs": _scalar_op("D_ABS"), "fsqrt": _scalar_op("D_SQRT"), "fpow": _scalar_op("D_POW"),
+    "fadd": _scalar_op("D_ADD"), "fsub": _scalar_op("D_SUB"), "fmul": _scalar_op("D_MUL"), "fdiv": _scalar_op("D_DIV"),
+    "fneg": _scalar_op("D_NEG"), "fabs": _scalar_op("D_ABS"), "fsqrt": _scalar_op("D_SQRT"), "fpow": _scalar_op("D_POW"),
     "check": _check, "check_true": _check_truth("C_TRUE"), "check_false": _check_truth("C_FALSE"),
     "check_is": _check_regs("C_IS"), "check_isnot": _check_regs("C_ISNOT"),
     "check_nooverlap": _check_regs("C_NOOVERLAP"), "check_contiguous": _check_regs("C_CCONTIG"),

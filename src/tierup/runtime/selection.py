@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from types import CodeType
     from typing import Final
 
 _LIBRARY_FOLDERS: Final = frozenset(("site-packages", "dist-packages"))
@@ -21,11 +23,16 @@ class Selection:
     a slash, a path with wildcards.
     """
 
-    __slots__ = ("_names", "_paths")
+    __slots__ = ("_fits", "_names", "_paths")
 
     def __init__(self, include: Sequence[str] = ()) -> None:
         self._names = [pattern for pattern in include if "/" not in pattern]
-        self._paths = [pattern for pattern in include if "/" in pattern]
+        self._paths = [os.path.abspath(pattern) for pattern in include if "/" in pattern]
+        if include:
+            # Not when it is needed: that is in the middle of an import.
+            from fnmatch import fnmatchcase
+
+            self._fits = fnmatchcase
 
     def selects(self, name: str, file: str | None) -> bool:
         """Whether the module `name`, whose source is `file`, is to be compiled."""
@@ -43,11 +50,32 @@ class Selection:
         return _LIBRARY_FOLDERS.isdisjoint(folders)
 
     def _matches(self, name: str, file: str) -> bool:
-        if not self._names and not self._paths:
-            return False
-        from fnmatch import fnmatchcase
-
         path = os.path.abspath(file)
-        return any(fnmatchcase(name, p) or name.startswith(p + ".") for p in self._names) or any(
-            fnmatchcase(path, os.path.abspath(p)) for p in self._paths
-        )
+        by_name = any(self._fits(name, pattern) or name.startswith(pattern + ".") for pattern in self._names)
+        return by_name or any(self._fits(path, pattern) for pattern in self._paths)
+
+
+def may_meet_arrays(code: CodeType) -> bool:
+    """Whether a module can come to work on arrays: one is loaded already, or it imports something from outside the standard library.
+
+    A program of which this never holds runs without the engine, at plain Python's start-up time and speed.
+    """
+    return "numpy" in sys.modules or not all(name in sys.stdlib_module_names for name in _imported_modules(code))
+
+
+def _imported_modules(code: CodeType) -> Iterator[str]:
+    """Top-level names of the modules that a code object, or one inside it, imports; an empty name for relative imports."""
+    from opcode import opmap
+
+    import_name, extended_arg = opmap["IMPORT_NAME"], opmap["EXTENDED_ARG"]
+    extension = 0
+    units = code.co_code
+    for op, arg in zip(units[::2], units[1::2], strict=True):
+        extension = extension << 8 | arg
+        if op == import_name:
+            yield code.co_names[extension].partition(".")[0]
+        if op != extended_arg:
+            extension = 0
+    for constant in code.co_consts:
+        if isinstance(constant, type(code)):
+            yield from _imported_modules(constant)

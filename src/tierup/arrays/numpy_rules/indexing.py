@@ -8,7 +8,7 @@ from tierup.arrays.builder import Builder, NoRule
 from tierup.arrays.numpy_rules import stores
 from tierup.arrays.numpy_rules.arguments import is_none, items_of
 from tierup.arrays.numpy_rules.dtypes import can_astype, safe
-from tierup.arrays.numpy_rules.operands import cast_scalar, operand, scalar_node
+from tierup.arrays.numpy_rules.operands import element_node, operand
 from tierup.arrays.numpy_rules.scalars import load
 from tierup.arrays.values import ArrayValue, ConstValue, ScalarValue, SliceValue, Value
 from tierup.graph.ir import NOTHING, Node
@@ -70,21 +70,9 @@ def _array_value(b: Builder, target: ArrayValue, value: ArrayValue) -> Node:
 def number_node(b: Builder, code: str, value: Value) -> Node:
     """The node of a number as an element of dtype `code`, converted as assignment does."""
     op = operand(value)
-    if isinstance(op.value, ConstValue):
-        if op.weak is None and not safe(op.code, code):
-            raise NoRule(f"an assignment of {op.code} to {code}")
-        return scalar_node(b, op, code)
-    assert isinstance(op.value, ScalarValue)
-    if op.weak is int:
-        node = scalar_node(b, op, code)
-        return cast_scalar(b, ScalarValue(node, op.value.hint), code).node
-    if op.weak is complex and code not in ("c8", "c16"):
-        raise NoRule("an assignment of a complex number to a real array")
     if op.weak is None and not safe(op.code, code):
         raise NoRule(f"an assignment of {op.code} to {code}")
-    if op.weak is float:
-        scalar_node(b, op, code)
-    return cast_scalar(b, op.value, code).node
+    return element_node(b, op, code)
 
 
 # -- parsing -----------------------------------------------------------------------------------------------------------

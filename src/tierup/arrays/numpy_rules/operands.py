@@ -72,9 +72,9 @@ def scalar_node(b: Builder, op: Operand, code: str) -> Node:
     if isinstance(value, ConstValue):
         return _constant_node(b, value.value, code)
     assert isinstance(value, ScalarValue)
-    if not value.is_int or op.weak is None:
-        if op.weak is float and KIND[code] not in "fc":
-            raise NoRule("a float where a loop takes integers")
+    if op.weak is not int:
+        if (op.weak is float and KIND[code] not in "fc") or (op.weak is complex and KIND[code] != "c"):
+            raise NoRule(f"a Python {op.weak.__name__} where {code} is wanted")
         return value.node
     if KIND[code] in "fc":
         return b.to_double(value)
@@ -115,8 +115,8 @@ def _convert(value: Any, code: str) -> Any:
     return number
 
 
-def cast_scalar(b: Builder, value: ScalarValue, code: str) -> ScalarValue:
-    """A run-time scalar as one of dtype `code`, by a cast whose bits the native side gives."""
-    if value.type.dtype == code:
-        return value
-    return ScalarValue(b.node("cast", (value.node,), ScalarType(code, "numpy")), None)
+def element_node(b: Builder, op: Operand, code: str) -> Node:
+    """The node of a scalar operand as a scalar of exactly dtype `code`."""
+    node = scalar_node(b, op, code)
+    assert isinstance(node.type, ScalarType)
+    return node if node.type.dtype == code else b.node("cast", (node,), ScalarType(code, "numpy"))

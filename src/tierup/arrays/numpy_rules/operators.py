@@ -135,9 +135,9 @@ def _secure_elision(b: Builder, symbol: str, left: Operand, right: Operand) -> N
     complex product, whose loop fuses a multiplication, has other bits. Where either could be, the temporary must be too small for it."""
     if symbol in _NOT_ELIDED or (symbol == "/" and left.array is not None and KIND[left.array.dtype] not in _FLOAT_KINDS):
         return
-    swapped = symbol in _COMMUTATIVE and right.array is not None and right.array.buffer.fresh
+    swapped = symbol in _COMMUTATIVE and right.array is not None and _may_be_temporary(right.array)
     if left.array is not None and right.array is not None:
-        reused = [left.array] if left.array.buffer.fresh else []
+        reused = [left.array] if _may_be_temporary(left.array) else []
         reused += [right.array] if swapped else []
         if not (left.array.ordered and right.array.ordered) and left.array.ndim == right.array.ndim:
             for array in reused:
@@ -146,6 +146,11 @@ def _secure_elision(b: Builder, symbol: str, left: Operand, right: Operand) -> N
         loop = find_loop(np.multiply, (left.promotes, right.promotes))
         if DTYPE[right.array.dtype].kind == "c" and loop[-1] == DTYPE[right.array.dtype].char:
             _require_small(b, right.array)
+
+
+def _may_be_temporary(array: ArrayValue) -> bool:
+    """Made in this region, or left on the interpreter's stack by what ran before it."""
+    return array.buffer.fresh or getattr(getattr(array.origin, "source", None), "kind", None) == "STACK"
 
 
 def _require_small(b: Builder, array: ArrayValue) -> None:

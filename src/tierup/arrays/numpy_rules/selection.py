@@ -12,7 +12,7 @@ from tierup.arrays.numpy_rules import stores
 from tierup.arrays.numpy_rules.arguments import Bound, array_argument, constant, is_none, require_absent, signature
 from tierup.arrays.numpy_rules.dtypes import DTYPE, INT_RANGE, KIND, can_astype, dtype_argument, require_code
 from tierup.arrays.numpy_rules.indexing import view_newaxis, view_slice
-from tierup.arrays.numpy_rules.operands import Operand, operand, scalar_node
+from tierup.arrays.numpy_rules.operands import Operand, element_node, operand, scalar_node
 from tierup.arrays.numpy_rules.ufuncs import apply, call_with_out
 from tierup.arrays.values import ArrayValue, ConstValue, Value
 from tierup.graph.ir import Node
@@ -50,7 +50,7 @@ def condition_node(b: Builder, op: Operand) -> Node:
 
 def _choice(b: Builder, op: Operand, code: str) -> Node:
     if op.array is None:
-        return scalar_node(b, op, code)
+        return element_node(b, op, code)
     if op.array.dtype == code:
         return op.array.node
     if not can_astype(op.array.dtype, code) or not op.array.ordered:
