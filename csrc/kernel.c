@@ -109,7 +109,6 @@ static int read_functions(KernelObject *k, PyObject *sequence, PyObject *address
         PyErr_SetString(PyExc_ValueError, "address is null");
         return -1;
     }
-    k->has_functions = n > 0;
     if (numpy_loop) {
         k->loop = (PyUFuncGenericFunction)function;
         k->loop_data = n > 0 ? k->functions[1] : NULL;
@@ -235,6 +234,16 @@ static int set_block(KernelObject *k, Py_ssize_t scratch, Py_ssize_t block)
     return 0;
 }
 
+static int set_walk(KernelObject *k, int walk, bool calls)
+{
+    if (walk < -1 || walk > WALK_FLAT) {
+        PyErr_SetString(PyExc_ValueError, "walk must be WALK_ANY, WALK_NUMPY or WALK_FLAT");
+        return -1;
+    }
+    k->walk = walk >= 0 ? walk : calls ? WALK_NUMPY : WALK_ANY;
+    return 0;
+}
+
 static int set_identity(KernelObject *k, PyObject *identity)
 {
     if (identity == NULL || identity == Py_None)
@@ -250,18 +259,18 @@ static int set_identity(KernelObject *k, PyObject *identity)
 
 static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"address", "in_types",   "scalar_types", "out_types",    "scratch_per_element",
-                            "block",   "cost",       "functions",    "raises_flags", "x87_flags",
-                            "layout",  "layout_out", "identity",     "numpy_loop",   "keepalive",
-                            "name",    NULL};
+    static char *names[] = {
+        "address",   "in_types",     "scalar_types", "out_types", "scratch_per_element", "block",    "cost",
+        "functions", "raises_flags", "x87_flags",    "layout",    "layout_out",          "identity", "numpy_loop",
+        "keepalive", "walk",         "name",         NULL};
     PyObject *address, *types[3], *functions = NULL, *layout = NULL, *layout_out = NULL, *identity = NULL;
     PyObject *keepalive = Py_None, *name = NULL;
     Py_ssize_t scratch = 0, block = 0;
     double cost = 1.0;
-    int raises = 1, x87 = 0, numpy_loop = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO|$nndOppOOOpOU:Kernel", names, &address, &types[0], &types[1],
+    int raises = 1, x87 = 0, numpy_loop = 0, walk = -1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO|$nndOppOOOpOiU:Kernel", names, &address, &types[0], &types[1],
                                      &types[2], &scratch, &block, &cost, &functions, &raises, &x87, &layout,
-                                     &layout_out, &identity, &numpy_loop, &keepalive, &name))
+                                     &layout_out, &identity, &numpy_loop, &keepalive, &walk, &name))
         return NULL;
     KernelObject *k = (KernelObject *)type->tp_alloc(type, 0);
     PyObject *none = PyTuple_New(0);
@@ -274,7 +283,9 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     k->name = name == NULL ? PyUnicode_FromString("") : Py_NewRef(name);
     if (k->name == NULL || read_types(k, types) < 0 ||
         read_functions(k, functions == NULL ? none : functions, address, numpy_loop) < 0 ||
-        read_layout(k, layout, layout_out) < 0 || set_block(k, scratch, block) < 0 || set_identity(k, identity) < 0)
+        read_layout(k, layout, layout_out) < 0 || set_block(k, scratch, block) < 0 ||
+        set_walk(k, walk, numpy_loop || (functions != NULL && PyObject_IsTrue(functions) == 1)) < 0 ||
+        set_identity(k, identity) < 0)
         goto fail;
     Py_DECREF(none);
     return (PyObject *)k;

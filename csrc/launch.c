@@ -188,7 +188,7 @@ static void merge_axes(Job *job)
 static void lengthen_inner(Job *job)
 {
     int inner = job->ndim - 1, longest = inner;
-    if (job->kernel->loop != NULL || job->kernel->has_functions || job->shape[inner] >= 16)
+    if (job->kernel->walk != WALK_ANY || job->shape[inner] >= 16)
         return;
     for (int i = 0; i < inner; i++)
         if (job->shape[i] > job->shape[longest])
@@ -277,6 +277,12 @@ typedef struct {
     bool fortran;
 } Flat;
 
+/* More than one operation: what comes between is contiguous here, even where NumPy would have it broadcast. */
+static bool is_chain(const KernelObject *k)
+{
+    return k->nlayout > 1 || !k->plain_layout;
+}
+
 static bool is_flat(const KernelObject *k, Array *const *in, npy_intp *strides, Flat *flat)
 {
     const Array *first = NULL;
@@ -300,7 +306,7 @@ static bool is_flat(const KernelObject *k, Array *const *in, npy_intp *strides, 
     }
     if (first == NULL)
         first = in[0];
-    else if (zero_rank && !k->outputs_full)
+    else if (zero_rank && (!k->outputs_full || (k->walk == WALK_FLAT && is_chain(k))))
         return false;
     if (!c) { /* see layout.c: strides of length-one axes, operations that do not follow their operands' order */
         if (!k->plain_layout || (k->nlayout == 0 && k->nout > 1))
@@ -375,6 +381,19 @@ static int allocate_outputs(const KernelObject *k, const Layout *layouts, PyArra
     return OK;
 }
 
+/* For WALK_FLAT. */
+static bool is_one_stretch(const Job *job, Array *const *in)
+{
+    if (job->ndim > 1)
+        return false;
+    if (!is_chain(job->kernel))
+        return true; /* for one element all strides are zero, as in NumPy's iterator */
+    for (int i = 0; i < job->kernel->nin; i++)
+        if (array_size(in[i]) != job->shape[0])
+            return false;
+    return job->shape[0] != 1;
+}
+
 static int launch_nest(const KernelObject *k, Slot *const *scalars, Array *const *in, PyArrayObject **made)
 {
     Layout full, layouts[MAX_OPERANDS];
@@ -407,6 +426,10 @@ static int launch_nest(const KernelObject *k, Slot *const *scalars, Array *const
     }
     sort_axes(&job, lead);
     merge_axes(&job);
+    if (k->walk == WALK_FLAT && !is_one_stretch(&job, in)) {
+        drop_all(made, k->nout);
+        return MISS;
+    }
     lengthen_inner(&job);
     /* An output that is smaller than the whole nest is written many times: not from several threads at once. */
     int status = run_job(&job, all_full);

@@ -317,9 +317,10 @@ static int add_constants(PyObject *module)
     static const struct {
         const char *name;
         long value;
-    } constants[] = {{"EXIT_LOCAL", EXIT_LOCAL},  {"EXIT_STACK", EXIT_STACK},   {"EXIT_CELL", EXIT_CELL},
-                     {"EXIT_NAME", EXIT_NAME},    {"LAYOUT_CAST", LAYOUT_CAST}, {"LAYOUT_ITER", LAYOUT_ITER},
-                     {"LAYOUT_COPY", LAYOUT_COPY}};
+    } constants[] = {{"EXIT_LOCAL", EXIT_LOCAL},   {"EXIT_STACK", EXIT_STACK},   {"EXIT_CELL", EXIT_CELL},
+                     {"EXIT_NAME", EXIT_NAME},     {"LAYOUT_CAST", LAYOUT_CAST}, {"LAYOUT_ITER", LAYOUT_ITER},
+                     {"LAYOUT_COPY", LAYOUT_COPY}, {"WALK_ANY", WALK_ANY},       {"WALK_NUMPY", WALK_NUMPY},
+                     {"WALK_FLAT", WALK_FLAT}};
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
         if (PyModule_AddIntConstant(module, constants[i].name, constants[i].value) < 0)
             return -1;

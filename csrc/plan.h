@@ -59,6 +59,14 @@ enum {
     LAYOUT_FLAGS = LAYOUT_CAST | LAYOUT_ITER | LAYOUT_COPY
 };
 
+/* Which ways through its operands leave a kernel's bits alone. */
+enum {
+    WALK_ANY = 0,   /* every element is computed alike */
+    WALK_NUMPY = 1, /* calls NumPy's loops: along the axis that NumPy would choose */
+    WALK_FLAT = 2   /* calls loops that round differently for other strides (power, complex products). NumPy may copy
+                       operands into contiguous buffers unless all are walked in one stretch: everything else is a miss */
+};
+
 typedef struct {
     PyObject_HEAD KernelFunction function; /* our own kernels */
     PyUFuncGenericFunction loop;           /* NumPy's (numpy_loop) */
@@ -69,7 +77,7 @@ typedef struct {
     npy_intp block; /* most elements per call; NPY_MAX_INTP if unlimited */
     double cost;
     void **functions;
-    bool has_functions;
+    int walk; /* WALK_* */
     bool raises_flags;
     bool x87_flags;
     bool plain_layout; /* no LAYOUT_ flags and no operation without operands */

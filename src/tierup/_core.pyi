@@ -84,6 +84,9 @@ DRIVE: Final[int]
 LAYOUT_CAST: Final[int]
 LAYOUT_ITER: Final[int]
 LAYOUT_COPY: Final[int]
+WALK_ANY: Final[int]
+WALK_NUMPY: Final[int]
+WALK_FLAT: Final[int]
 
 class Kernel:
     """A native function with NumPy's inner-loop shape, and what the launcher must know of it."""
@@ -106,6 +109,7 @@ class Kernel:
         identity: bytes | None = None,
         numpy_loop: bool = False,
         keepalive: object = None,
+        walk: int = -1,
         name: str = "",
     ) -> None:
         """address: of `void k(char**, const intptr_t*, intptr_t n, char *scratch, void **fns)`, or of a PyUFuncGenericFunction with numpy_loop=True
@@ -115,7 +119,9 @@ class Kernel:
         numbers (0.. array inputs, then nin.. earlier operations; scalars do not appear); layout_out: for each output its operation;
         used to find the memory order NumPy would give each output when the inputs' orders differ (see layout.c). An operand may carry LAYOUT_CAST
         (NumPy casts it for the loop), LAYOUT_ITER (NumPy always iterates here: np.where, several outputs) or LAYOUT_COPY (the operation is copy("K"),
-        astype or empty_like of its one operand). identity: an element's bytes, what a reduction starts from."""
+        astype or empty_like of its one operand). identity: an element's bytes, what a reduction starts from.
+        walk: WALK_ANY if every element is computed alike, WALK_NUMPY (the default where there are functions) if the inner axis must be NumPy's,
+        WALK_FLAT if it calls loops that round differently for other strides: it MISSes unless NumPy would walk all operands in one stretch."""
     calls: int
     name: str
 

@@ -272,6 +272,35 @@ def test_scalar_stride_is_zero_for_numpy_loops() -> None:
         assert_same(run(make_plan(code, kernels=(kernel,), slots=image(f8(exponent))), a)[1], a**exponent)
 
 
+def test_loops_that_follow_strides() -> None:
+    """A launch that NumPy might not walk in one stretch is left to it; others have its bits."""
+    rng = np.random.default_rng(1)
+    multiply = elementwise(loop_kernel(np.multiply, "FF->F", walk=_core.WALK_FLAT), 2)
+    a = (rng.standard_normal((40, 34)) + 1j * rng.standard_normal((40, 34))).astype("F")
+    for x, y in ((a, a), (a, a[::-1]), (a[:, 0], a[:, 1]), (a.T, a.T), (a, a[:1, :1]), (a[0], a[0, ::-1]), (a, np.array(1j, "F"))):
+        got = run(multiply, x, y)
+        assert (got is None) == (y.strides[:1] == (-272,))
+        if got is not None:
+            assert_same(got[2], x * y)
+    for x, y in ((a, a[:, :1]), (a, a[0]), (a[:, :-1], a[:, :-1])):
+        assert run(multiply, x, y) is None
+    chain = elementwise(loop_kernel(np.power, "dd->d", walk=_core.WALK_FLAT, layout=[[1], [0, 2]], layout_out=[1]), 2)
+    x = rng.random(10)
+    for y in (x[:1], np.array(0.5)):
+        assert run(chain, x, y) is None
+    assert run(chain, x[:1].reshape(1, 1), x[:1]) is None
+    assert run(chain, x, x) is not None
+    cast = elementwise(loop_kernel(np.power, "dd->d", walk=_core.WALK_FLAT, layout=[[0, 1 | _core.LAYOUT_CAST]], layout_out=[0]), 2)
+    assert run(cast, x, np.array(0.5)) is None
+    assert run(cast, x, x) is not None
+    d = rng.standard_normal(5) + 1j
+    one = elementwise(loop_kernel(np.multiply, "DD->D", walk=_core.WALK_FLAT), 2)
+    for x, y in ((np.array(d[0]), d[1:2]), (d[:1], d[1:2]), (d[:1].reshape(1, 1), d[1:2]), (np.array(d[0]), np.array(d[1]))):
+        got = run(one, x, y)
+        assert got is not None
+        assert_same(got[2], np.asarray(x * y))
+
+
 def test_output_register_may_be_an_input_register() -> None:
     code = [*LOAD, ("KERNEL", 0, [0, 0, 0]), ("KERNEL", 0, [0, 0, 0]), ("FLAGS",), ("BOX_ARRAY", 1, 0)]
     a = np.arange(5.0)

@@ -40,6 +40,15 @@ def loop_raises(name: str, loop: str) -> bool:
     return not (name in _SILENT_ON_INTEGERS and out in _INTEGERS and set(ins) <= _INTEGERS)
 
 
+def follows_strides(name: str, loop: str) -> bool:
+    """Whether a loop's bits depend on its operands' strides.
+
+    power has ways of its own for a constant exponent; products of complex numbers are fused multiply-adds for some strides only.
+    """
+    complex_ = any(c in "FD" for c in loop)
+    return name in ("power", "float_power") or (complex_ and name in ("multiply", "square", "absolute", "divide", "reciprocal"))
+
+
 def cast_raises(source: str, target: str) -> bool:
     """Whether converting a number may raise a flag: only where a float loses range."""
     return source in ("f8", "c16") and target in ("f4", "c8")

@@ -10,7 +10,7 @@ from typing import Any
 
 from tierup import _core
 from tierup.graph.ir import Graph
-from tierup.graph.loops import loop_raises
+from tierup.graph.loops import follows_strides, loop_raises
 from tierup.graph.passes import run_passes
 from tierup.graph.verify import GraphError, verify
 from tierup.native import cache, codegen, elf, host, jit
@@ -151,12 +151,20 @@ def _fused_kernel(spec: KernelSpec, module: codegen.Module, loaded: jit.Loaded, 
         functions=[(description.address, 0), *segments, *loops],
         raises_flags=any(op.raises for op in spec.ops),
         x87_flags=bool(loops),
+        walk=_walk(spec),
         layout=layout,
         layout_out=layout_out,
         keepalive=(loaded, description),
         name=spec.name,
     )
     return KernelInfo(spec.name, [str(op) for op in spec.ops], kernel, cached, spec)
+
+
+def _walk(spec: KernelSpec) -> int:
+    calls = [op for op in spec.ops if op.call]
+    if any(follows_strides(op.name, op.loop) for op in calls):
+        return _core.WALK_FLAT
+    return _core.WALK_NUMPY if calls else _core.WALK_ANY
 
 
 def _loop_kernel(request: LoopRequest) -> KernelInfo:
@@ -172,6 +180,7 @@ def _loop_kernel(request: LoopRequest) -> KernelInfo:
         x87_flags=True,
         identity=request.identity,
         numpy_loop=True,
+        walk=_core.WALK_FLAT if follows_strides(request.ufunc, request.loop) else _core.WALK_NUMPY,
         name=request.ufunc,
     )
     return KernelInfo(request.ufunc, [f"{request.ufunc} {request.loop}"], kernel)
