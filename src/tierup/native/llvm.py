@@ -14,8 +14,6 @@ from typing import Any
 import llvmlite
 from llvmlite import binding
 
-from tierup.native.codegen import Target
-
 
 def version() -> str:
     return f"{llvmlite.__version__}/{'.'.join(map(str, binding.llvm_version_info))}"
@@ -38,10 +36,6 @@ def host_cpu() -> str:
 @functools.cache
 def host_features() -> str:
     return str(binding.get_host_cpu_features().flatten())
-
-
-def host_target() -> Target:
-    return Target.of_features(host_features())
 
 
 def _module(text: str) -> Any:
