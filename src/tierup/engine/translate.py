@@ -249,7 +249,7 @@ def _alarmed(unit: Unit, state: SiteState, site: _core.Site) -> bool:
 
 
 def _key(outcome: Captured) -> str:
-    checks = "\n".join(f"{c}{id(c.payload)}" if c.kind in ("IS", "IS_WEAK", "TYPE_IS", "FUNC_CODE") else str(c) for c in outcome.guards)
+    checks = "\n".join(str(c.key) for c in outcome.guards)
     return f"{print_graph(outcome.graph)}\n{checks}"
 
 
