@@ -8,7 +8,6 @@ more than all else.
 from __future__ import annotations
 
 import functools
-import platform
 from typing import Any
 
 import llvmlite
@@ -24,8 +23,7 @@ def _machine() -> Any:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     target = binding.Target.from_default_triple()
-    model = "tiny" if platform.machine() in ("aarch64", "arm64") else "default"
-    return target.create_target_machine(cpu=host_cpu(), features=host_features(), opt=2, reloc="pic", codemodel=model, jit=False)
+    return target.create_target_machine(cpu=host_cpu(), features=host_features(), opt=2, reloc="pic", codemodel="small", jit=False)
 
 
 @functools.cache
