@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from tierup.guards.sources import Pinned, Source
 
-
 _HEAP_TYPE: Final = 1 << 9
 """Py_TPFLAGS_HEAPTYPE: a class made by a class statement (or by an extension module at run time)."""
 
