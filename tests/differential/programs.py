@@ -91,7 +91,7 @@ class Generator(Statements):
     def _calls(self, shapes: list[tuple[str, ...]], flavours: list[str]) -> list[str]:
         """The same specification a few times, then others, then the first again."""
         first = self._specification(flavours, plain=True)
-        plan = [first, first, first, first]
+        plan = [first] * 6
         for _ in range(3):
             plan.append(self._varied(first, flavours))
         plan += [first, self._varied(first, flavours), first]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import Any
@@ -22,28 +23,27 @@ from .reduce import reduced
 PROGRAMS = int(os.environ.get("TIERUP_DIFFERENTIAL", "300"))
 FIRST_SEED = int(os.environ.get("TIERUP_DIFFERENTIAL_SEED", "0"))
 CHUNKS = 10
+jit = functools.partial(tierup.jit, min_graph_size=0)  # also what would not pay
 MANY = 0.8
 """The share of programs that must run at least one kernel."""
 
 
-def _kernels_run() -> int:
-    """Runs of specialisations with a kernel (or a store) in what is compiled and alive for generated programs."""
-    runs = 0
-    for unit in units.all_units():
-        if Path(unit.filename).name.startswith("program"):
-            specialisations = [spec for state in unit.sites.values() for spec in state.specs]
-            runs += sum(spec.compiled.plan.runs for spec in specialisations if spec.operations)
-    return runs
+def _note_runs(path: Path, runs: list[int]) -> None:
+    """Appends how often specialisations with array operations ran, of those compiled and alive for a program."""
+    specialisations = [
+        spec for unit in units.all_units() if unit.filename == str(path) for state in unit.sites.values() for spec in state.specs
+    ]
+    runs.append(sum(spec.compiled.plan.runs for spec in specialisations if spec.operations))
 
 
 def _failure(program: Program, found: str, folder: Path) -> str:
     """A report with the smallest program that still differs."""
 
     def fails(candidate: Program) -> bool:
-        return difference(candidate.source, folder / "candidate.py", tierup.jit, candidate.exact_nans) is not None
+        return difference(candidate.source, folder / "candidate.py", jit, candidate.exact_nans) is not None
 
     small = reduced(program, fails)
-    again = difference(small.source, folder / "candidate.py", tierup.jit, small.exact_nans) or found
+    again = difference(small.source, folder / "candidate.py", jit, small.exact_nans) or found
     return f"{found}\n\nreduced: {again}\n\n{small.own_source}"
 
 
@@ -51,16 +51,15 @@ def _failure(program: Program, found: str, folder: Path) -> str:
 def test_no_difference(chunk: int, tmp_path: Path) -> None:
     seeds = range(FIRST_SEED + chunk, FIRST_SEED + PROGRAMS, CHUNKS)
     native = 0
-
-    def count() -> None:
-        nonlocal native
-        native += _kernels_run() > 0
-
+    tierup.reset()
     for seed in seeds:
-        program = from_seed(seed)
-        found = difference(program.source, tmp_path / f"program{seed}.py", tierup.jit, program.exact_nans, count)
+        program, path = from_seed(seed), tmp_path / f"program{seed}.py"
+        runs: list[int] = []
+        found = difference(program.source, path, jit, program.exact_nans, functools.partial(_note_runs, path, runs))
+        native += runs[0] > 0
         if found is not None:
             pytest.fail(f"seed {seed}: " + _failure(program, found, tmp_path), pytrace=False)
+    assert not (errors := tierup.stats().of_kind("error")), f"the translator failed: {errors}"
     assert native >= MANY * len(seeds), f"only {native} of {len(seeds)} programs ran native code"
 
 
@@ -74,5 +73,5 @@ def test_no_difference(chunk: int, tmp_path: Path) -> None:
 )
 @given(program=strategy())
 def test_no_difference_in_drawn_programs(tmp_path_factory: Any, program: Program) -> None:
-    found = difference(program.source, tmp_path_factory.mktemp("drawn") / "program.py", tierup.jit, program.exact_nans)
+    found = difference(program.source, tmp_path_factory.mktemp("drawn") / "program.py", jit, program.exact_nans)
     assert found is None, f"{found}\n\n{program.own_source}"

@@ -11,6 +11,7 @@ import traceback
 
 import numpy as np
 import pytest
+
 import tierup
 
 
@@ -234,7 +235,7 @@ def test_generator_and_coroutine():
 def test_recursion_is_as_deep_as_plain():
     @tierup.jit
     def down(n, x):
-        y = x * 2
+        x * 2
         return 0 if n == 0 else 1 + down(n - 1, x)
 
     assert down(700, np.ones(3)) == 700
@@ -257,9 +258,7 @@ def test_module_body_loop():
         print(a.tobytes().hex()[:64], float(s), t)
     """)
     plain = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    tiered = subprocess.run(
-        [sys.executable, "-m", "tierup", "run", "--stats", "-c", program], capture_output=True, text=True, check=True
-    )
+    tiered = subprocess.run([sys.executable, "-m", "tierup", "run", "--stats", "-c", program], capture_output=True, text=True, check=True)
     assert tiered.stdout == plain.stdout
     assert "hits" in tiered.stderr
 

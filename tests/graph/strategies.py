@@ -20,7 +20,9 @@ class Opaque:
 
 def values() -> st.SearchStrategy[object]:
     """Attribute values, nested."""
-    plain = st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63), FLOATS, st.complex_numbers(), st.text(max_size=6), st.builds(Opaque))
+    plain = st.one_of(
+        st.none(), st.booleans(), st.integers(-(2**63), 2**63), FLOATS, st.complex_numbers(), st.text(max_size=6), st.builds(Opaque)
+    )
     return st.recursive(plain, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=4)
 
 

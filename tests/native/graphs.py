@@ -19,7 +19,7 @@ CHAR_OF = {dtype: char for char, dtype in reversed(CHARS.items())}
 def dtype_name(a: Any) -> str:
     """'f8' for a float64 array or dtype."""
     dtype = np.dtype(getattr(a, "dtype", a))
-    return "b1" if dtype == bool else f"{dtype.kind}{dtype.itemsize}"
+    return "b1" if dtype.kind == "b" else f"{dtype.kind}{dtype.itemsize}"
 
 
 def loop_for(ufunc: np.ufunc, dtypes: Sequence[str]) -> str:

@@ -1,5 +1,8 @@
 """Loops, iterators, blocks, handlers, generators, calls: the language around the arrays."""
 
+# The programs are written as users write them.
+# ruff: noqa: B007, B018, B023, F821, PLE0643, PLE1132, PLW0108, PLW0120, PLW0603, RUF021
+
 from __future__ import annotations
 
 import asyncio
@@ -143,7 +146,7 @@ def errors_of_numpy_caught(wrap: Wrap) -> Any:
             third = first + second
             out.append(str(error))
         try:
-            v.nothing  # noqa: B018
+            v.nothing
         except AttributeError as error:
             out.append(str(error))
         try:
@@ -159,7 +162,7 @@ def errors_of_numpy_caught(wrap: Wrap) -> Any:
 def errors_with_their_messages(wrap: Wrap) -> Any:
     programs: list[Any] = [
         lambda v: v.no_such_attribute,
-        lambda v: undefined_name + v,  # type: ignore[name-defined]  # noqa: F821
+        lambda v: undefined_name + v,  # type: ignore[name-defined]
         lambda v: dict(a=1, **{"a": 2}),
         lambda v: (v * 2)["key"],
         lambda v: v @ np.ones((2, 2)),
@@ -392,11 +395,11 @@ def methods_and_their_first_parameter(wrap: Wrap) -> Any:
     class Model:
         kind = "base"
 
-        def __init__(this, gain: Any) -> None:  # noqa: N805
+        def __init__(this, gain: Any) -> None:
             this.gain = gain
 
         @wrap
-        def forward(this, v: Any, /, by: Any = 2) -> Any:  # noqa: N805
+        def forward(this, v: Any, /, by: Any = 2) -> Any:
             return v * this.gain + by
 
         @classmethod
@@ -411,7 +414,7 @@ def methods_and_their_first_parameter(wrap: Wrap) -> Any:
 
         @property
         @wrap
-        def twice(me) -> Any:  # noqa: N805
+        def twice(me) -> Any:
             return me.gain * 2
 
         @wrap
@@ -443,7 +446,19 @@ def callables_of_every_kind(wrap: Wrap) -> Any:
 
     partial = functools.partial(np.multiply, 2)
     f = wrap(lambda v, g: g(v) + 1)
-    kinds: list[Any] = [np.negative, np.sum, partial, Functor(), Functor().__call__, abs, list, np.asarray, X.dot, float.__abs__, np.float32]
+    kinds: list[Any] = [
+        np.negative,
+        np.sum,
+        partial,
+        Functor(),
+        Functor().__call__,
+        abs,
+        list,
+        np.asarray,
+        X.dot,
+        float.__abs__,
+        np.float32,
+    ]
     return [caught(f, X, g) for g in kinds for _ in range(2)]
 
 
@@ -474,7 +489,7 @@ def closures_made_again(wrap: Wrap) -> Any:
 
 
 def late_binding(wrap: Wrap) -> Any:
-    functions = [wrap(lambda v: v + i) for i in range(3)]  # noqa: B023
+    functions = [wrap(lambda v: v + i) for i in range(3)]
     fixed = [wrap(lambda v, i=i: v + i) for i in range(3)]
     return [f(X) for f in functions for _ in range(2)], [f(X) for f in fixed]
 

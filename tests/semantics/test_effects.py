@@ -1,5 +1,8 @@
 """Mutations happen once, in the program's order, and only if the program gets there."""
 
+# The programs are written as users write them.
+# ruff: noqa: B006, RUF012
+
 from __future__ import annotations
 
 import functools
@@ -16,7 +19,7 @@ X = np.array([1.5, -2.0, 4.0])
 
 
 class Ledger:
-    rows: list[Any] = []  # noqa: RUF012
+    rows: list[Any] = []
 
 
 def _records(v: Any) -> Any:
@@ -91,7 +94,7 @@ def cached_function(wrap: Wrap) -> Any:
 
 
 def mutable_default(wrap: Wrap) -> Any:
-    def inner(v: Any, seen: list[int] = []) -> Any:  # noqa: B006
+    def inner(v: Any, seen: list[int] = []) -> Any:
         seen.append(len(seen))
         return v + len(seen)
 
@@ -112,7 +115,6 @@ def in_place_methods(wrap: Wrap) -> Any:
         np.copyto(w, -w, where=w > 1)
         np.add(v, 100, out=v, where=v < 4)
         w.partition(1)
-        w.itemset if False else None
         return v, w, u
 
     f, seen = wrap(edits), []
@@ -152,6 +154,24 @@ def read_before_a_later_write(wrap: Wrap) -> Any:
 
     f = wrap(early)
     return [f(X.copy()) for _ in range(WARM)]
+
+
+def stores_keep_their_order(wrap: Wrap) -> Any:
+    def ordered(a: Any) -> Any:
+        flat = a.reshape(-1)
+        flat[::2] *= 2
+        a.T[0] = 8
+        a[1] = a[0] + 1
+        flat[-1] = -1
+        return a
+
+    f = wrap(ordered)
+    return [f(np.arange(6.0).reshape(2, 3)) for _ in range(WARM)]
+
+
+def kernels_of_nothing_but_library_loops(wrap: Wrap) -> Any:
+    f = wrap(lambda z: (np.exp(z * 2 - 0.5), (z > 0).all(), z.any()))
+    return [f(z) for z in (X + 1j, X * 1j, X - 2j, X, X)]
 
 
 def overlapping_in_place(wrap: Wrap) -> Any:

@@ -1,5 +1,8 @@
 """What a compiled function assumed of the world must be checked again at every call."""
 
+# The programs are written as users write them.
+# ruff: noqa: B007, E731, F841, PLW0108, PLW0603
+
 from __future__ import annotations
 
 import dataclasses
@@ -63,7 +66,7 @@ def callee_rebound(wrap: Wrap) -> Any:
     f, seen, original = wrap(_calls_helper), [], _helper
     for _ in range(WARM):
         seen.append(f(X))
-    _helper = lambda v: v - 1  # noqa: E731
+    _helper = lambda v: v - 1
     seen.append(f(X))
     _helper = original
     seen.append(f(X))

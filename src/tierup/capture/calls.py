@@ -134,7 +134,9 @@ def _enter(ex: Executor, function: ConstValue, listing: Listing, args: list[Valu
     return Scope(listing, names, slots, position=0, inlined=True, label=program.qualname)
 
 
-def _bind(ex: Executor, function: ConstValue, code: Program, args: list[Value], kwargs: dict[str, Value], slots: list[Value | None]) -> None:
+def _bind(
+    ex: Executor, function: ConstValue, code: Program, args: list[Value], kwargs: dict[str, Value], slots: list[Value | None]
+) -> None:
     """CPython's argument binding (ceval.c, initialize_locals); what would raise TypeError there is a Break."""
     positional = code.argcount
     total = positional + code.kwonlyargcount

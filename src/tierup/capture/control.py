@@ -106,5 +106,3 @@ def return_const(ex: Executor, scope: Scope, canon: Canon) -> None:
         raise Stop("return")
     scope.push(ConstValue(canon.arg))
     scope.position = -1
-
-

@@ -220,5 +220,3 @@ def capture(request: Request, library: Any) -> Captured | Rejected:
         return executor.run()
     finally:
         executor.region.release()
-
-

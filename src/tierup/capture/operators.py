@@ -40,8 +40,8 @@ def binary_op(ex: Executor, scope: Scope, canon: Canon) -> None:
 
 
 def _update_fresh(ex: Executor, symbol: str, left: ArrayValue, right: Value) -> bool:
-    """`left op= right` on an array that was made in this region and of which there are no views: every name for it then means the new result,
-    and no store is needed. False where that would not be the same to the user (dtype, shape or memory order would differ)."""
+    """`left op= right` on an array that was made in this region and of which there are no views: every name for it then means the new
+    result, and no store is needed. False where that would not be the same to the user (dtype, shape or memory order would differ)."""
     region = ex.region
     if not left.buffer.fresh or not left.ordered or region.has_views(left):
         return False

@@ -161,7 +161,9 @@ class Region:
             self.guard("FUNC_CODE", source, Pinned(live.__code__))
             return ConstValue(live, source)
         if kind is types.MethodType:
-            return MethodValue(ObjectValue(source.then("METHOD_FUNC"), live.__func__), ObjectValue(source.then("METHOD_SELF"), live.__self__))
+            return MethodValue(
+                ObjectValue(source.then("METHOD_FUNC"), live.__func__), ObjectValue(source.then("METHOD_SELF"), live.__self__)
+            )
         return self._refine_library(value)
 
     def _refine_library(self, value: ObjectValue) -> Value:
@@ -300,11 +302,9 @@ class Region:
             nodes = (self.object_node(a), self.object_node(b))
             self.builder.node("check_is" if same else "check_isnot", nodes, NOTHING)
             return same
-        singleton = next((v.value for v in (a, b) if isinstance(v, ConstValue)), None)
-        if isinstance(a, ScalarValue) or isinstance(b, ScalarValue):
-            if isinstance(a, ConstValue | ScalarValue) and isinstance(b, ConstValue | ScalarValue) and isinstance(singleton, int | float | complex):
-                raise Break("identity of numbers")
-            return False
+        numbers = [v for v in (a, b) if isinstance(v, ScalarValue) or (isinstance(v, ConstValue) and isinstance(v.value, _NUMBERS))]
+        if len(numbers) == 2:
+            raise Break("identity of numbers")
         return False
 
     def _identity_root(self, value: Value) -> Value:
@@ -324,4 +324,5 @@ _SCALARS: dict[type, ScalarType] = {
     float: ScalarType("f8", "python"),
     complex: ScalarType("c16", "python"),
 }
+_NUMBERS = (int, float, complex)
 _CONTAINERS: dict[Any, Any] = {tuple: Region._tuple, list: Region._list, dict: Region._dict}

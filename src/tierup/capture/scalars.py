@@ -1,7 +1,7 @@
 """Arithmetic and comparison of Python numbers, with Python's rules.
 
-Ints are 64-bit symbolic values that leave the region on overflow; floats are IEEE doubles. What Python rounds or raises differently from a single
-IEEE operation (`//`, `%`, `**` on floats) is not captured.
+Ints are 64-bit symbolic values that leave the region on overflow; floats are IEEE doubles, their power is libm's. What Python makes of more
+than one operation (`//` and `%` on floats) is not captured.
 """
 
 from __future__ import annotations

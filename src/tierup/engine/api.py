@@ -27,11 +27,12 @@ def jit(fn: None = None, /, **options: object) -> Callable[[F], F]: ...
 def jit(fn: Any = None, /, **options: object) -> Any:
     """A function that runs `fn`'s code with guarded regions spliced in.
 
-    Works on functions, methods, staticmethod, classmethod, property, generators and coroutines; anything else callable is returned as it is
-    (a note says so in the statistics). The result is a new function object over the same globals, closure and defaults; `__wrapped__` is `fn`.
+    Works on functions, methods, staticmethod, classmethod, property, generators and coroutines; anything else callable is returned
+    as it is (a note says so in the statistics). The result is a new function object over the same globals, closure and defaults;
+    `__wrapped__` is `fn`.
 
-    Options: min_graph_size (array operations below which a region is left to the interpreter). Raises `tierup.runtime.config.ConfigError` for unknown
-    options and TypeError for what is not callable.
+    Options: min_graph_size (array operations below which a region is left to the interpreter). Raises
+    `tierup.runtime.config.ConfigError` for unknown options and TypeError for what is not callable.
     """
     if fn is None:
         return functools.partial(jit, **options)

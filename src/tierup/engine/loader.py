@@ -72,5 +72,3 @@ def install(include: Sequence[str] = ()) -> None:
     """From now on, modules of the user's (and those that match a pattern of `include`) are instrumented when they are imported."""
     position = next((i for i, finder in enumerate(sys.meta_path) if finder is PathFinder), len(sys.meta_path))
     sys.meta_path.insert(position, _Finder(Selection(include)))
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from types import FunctionType
 
@@ -27,6 +28,16 @@ _NOTHING_BEHIND = frozenset({Op.RETURN_VALUE, Op.RETURN_CONST, Op.JUMP, Op.GET_I
 
 _lock = threading.RLock()
 _in_translation = threading.local()
+
+
+def _after_fork() -> None:
+    """The thread that was translating is not in the child."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+    _in_translation.active = False
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def on_heat(site: _core.Site, live: _core.LiveFrame) -> bool:
@@ -75,6 +86,9 @@ def _translate_at(unit: Unit, site: _core.Site, live: _core.LiveFrame) -> bool:
         if not state.in_loop:
             site.countdown = 1
             return False
+    if _over_budget():
+        site.countdown = 1 << 30
+        return False
     libraries = protocol.active()
     if not libraries:
         # No array library in the process yet: ask again, ever more rarely.
@@ -85,6 +99,15 @@ def _translate_at(unit: Unit, site: _core.Site, live: _core.LiveFrame) -> bool:
     if state.suspended:
         return _resume(unit, state, site)
     return _attempt(unit, state, site, live, libraries[0], generation)
+
+
+def _over_budget() -> bool:
+    """Whether this process has spent what it may on translation (`TIERUP_COMPILE_BUDGET`)."""
+    budget = config.current().compile_budget
+    if budget is None or stats.translated_seconds() < budget:
+        return False
+    events.record("abandoned", "the compile budget is spent")
+    return True
 
 
 def _resume(unit: Unit, state: SiteState, site: _core.Site) -> bool:
@@ -102,7 +125,8 @@ def _attempt(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFra
     with stats.timed("capture"):
         outcome = capture(_request(unit, state, live, allowed), library)
     _note_stop(unit, state, outcome.stop)
-    if isinstance(outcome, Captured) and stress.mode() is None and unit.options.min_graph_size > 0 and not pays(outcome.graph, outcome.guards):
+    judged = stress.mode() is None and unit.options.min_graph_size > 0
+    if judged and isinstance(outcome, Captured) and not pays(outcome.graph, outcome.guards):
         outcome = Rejected("too short: it would not pay", outcome.stop, outcome.wanted)
     if isinstance(outcome, Rejected):
         return _rejected(unit, state, site, live, outcome)
@@ -225,13 +249,14 @@ def _alarmed(unit: Unit, state: SiteState, site: _core.Site) -> bool:
 
 
 def _key(outcome: Captured) -> str:
-    checks = "\n".join(f"{c}{id(c.payload)}" if c.kind in ("IS", "IS_WEAK", "TYPE_IS", "FUNC_CODE") else str(c) for c in outcome.guards)
+    checks = "\n".join(str(c.key) for c in outcome.guards)
     return f"{print_graph(outcome.graph)}\n{checks}"
 
 
 def _compile(unit: Unit, state: SiteState, outcome: Captured, key: str) -> Specialisation:
     if events.wants("capture"):
-        events.log("capture", f"{unit.name}: site {state.index} → {outcome.landing}: {outcome.operations} operations, then {outcome.stop.reason}")
+        what = f"{outcome.operations} operations, then {outcome.stop.reason}"
+        events.log("capture", f"{unit.name}: site {state.index} → {outcome.landing}: {what}")
     if events.wants("guards"):
         events.log("guards", "\n".join(str(c) for c in outcome.guards))
     if events.wants("graph"):

@@ -7,19 +7,23 @@ the group become outputs; all others never reach memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from tierup.graph.ir import ArrayType, Graph, Node, ScalarType
 from tierup.graph.loops import loop_dtypes
-from tierup.native.kernels import KernelOp, KernelSpec, Ref
-from tierup.native.ops import generated
+from tierup.native.kernels import KernelOp, KernelSpec, Ref, Target
+from tierup.native.ops import is_generated
 from tierup.native.shapes import ELEMENTWISE, Dim, Shapes
 
 MAX_OPS: Final = 96
 """Operations in one kernel: compile time grows with them, and what they share shrinks."""
-MAX_OPERANDS: Final = 40
-"""Arrays and scalars of one kernel; the launcher takes 64."""
+MAX_OPERANDS: Final = 60
+"""Arrays and scalars of one kernel, in and out; the launcher takes 64, and casts of scalars may add some."""
+
+
+Inputs = Callable[[Node], Sequence[Node]]
 
 
 @dataclass(slots=True, eq=False)
@@ -28,8 +32,6 @@ class Group:
 
     nodes: list[Node]
     shape: tuple[Dim, ...]
-    deps: int = 0
-    """Bit set of the units that must run before it, transitively."""
     outputs: list[Node] = field(default_factory=list)
 
     def operands(self) -> set[Node]:
@@ -40,9 +42,10 @@ class Group:
 class _Fuser:
     """Units are numbered: a group, or a single other node. deps are kept transitively closed as bit sets."""
 
-    def __init__(self, graph: Graph, shapes: Shapes, needed: set[Node]) -> None:
+    def __init__(self, graph: Graph, shapes: Shapes, needed: set[Node], inputs: Inputs) -> None:
         self.graph = graph
         self.shapes = shapes
+        self.inputs = inputs
         self.unit_of: dict[Node, int] = {}
         self.deps: list[int] = []
         self.groups: dict[int, Group] = {}
@@ -56,7 +59,7 @@ class _Fuser:
         unit = len(self.deps)
         self.unit_of[node] = unit
         deps = 0
-        for a in self.shapes.inputs(node):
+        for a in self.inputs(node):
             if a in self.unit_of:
                 other = self.unit_of[a]
                 deps |= 1 << other | self.deps[other]
@@ -66,13 +69,19 @@ class _Fuser:
         self.groups[unit] = Group([node], self.shapes.of(node))
         arrays = [a for a in node.args if isinstance(a.type, ArrayType)]
         candidates = [self.unit_of[a] for a in arrays if a.op in ELEMENTWISE and a in self.unit_of]
-        candidates += [u for a in arrays for u in self.readers.get(a, ())]
+        candidates += [u for a in arrays for u in self._readers_of(a)]
         for candidate in candidates:
             other = self._current(candidate)
             if other != unit and self._may_merge(other, unit):
                 unit = self._merge(other, unit)
         for a in arrays:
             self.readers.setdefault(a, []).append(unit)
+
+    def _readers_of(self, array: Node) -> list[int]:
+        """The groups that read an array, each once."""
+        readers = list(dict.fromkeys(map(self._current, self.readers.get(array, ()))))
+        self.readers[array] = readers
+        return readers
 
     def _current(self, unit: int) -> int:
         """The group that swallowed a unit."""
@@ -115,9 +124,24 @@ class _Fuser:
         return kept
 
 
-def fuse(graph: Graph, shapes: Shapes, needed: set[Node]) -> list[Group]:
-    """Groups of the needed elementwise nodes, each in exactly one group, in order of their first node. Outputs are left empty."""
-    return sorted(_Fuser(graph, shapes, needed).groups.values(), key=lambda g: g.nodes[0].id)
+def fuse(graph: Graph, shapes: Shapes, needed: set[Node], inputs: Inputs) -> list[Group]:
+    """Groups of the needed elementwise nodes, each node in exactly one, in order of their first node. inputs: what a node really takes."""
+    users: dict[Node, list[Node]] = {}
+    for node in needed:
+        for a in inputs(node):
+            users.setdefault(a, []).append(node)
+    work = list(_Fuser(graph, shapes, needed, inputs).groups.values())
+    done: list[Group] = []
+    while work:
+        group = work.pop()
+        inside = set(group.nodes)
+        group.outputs = [n for n in group.nodes if any(u not in inside for u in users.get(n, ()))] or [group.nodes[-1]]
+        if len(group.operands()) + len(group.outputs) <= MAX_OPERANDS or len(group.nodes) == 1:
+            done.append(group)
+        else:  # program order has no cycles, so any cut along it is fine
+            half = len(group.nodes) // 2
+            work += [Group(group.nodes[:half], group.shape), Group(group.nodes[half:], group.shape)]
+    return sorted(done, key=lambda g: g.nodes[0].id)
 
 
 # -- a group as a kernel --------------------------------------------------------------------------------------------
@@ -134,8 +158,8 @@ class Bound:
 
 
 class _Binder:
-    def __init__(self, has_rounding: bool) -> None:
-        self.has_rounding = has_rounding
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.inputs: dict[Node, int] = {}
         self.scalars: dict[tuple[Node, str], int] = {}
         self.ops: list[KernelOp] = []
@@ -176,14 +200,15 @@ class _Binder:
             name, loop = str(node.attrs["name"]), str(node.attrs["loop"])
             ins, result = loop_dtypes(loop)
             operands = self.operands(node, ins)
-            call = generated(name, ins, result, self.has_rounding) is None
+            scalars = tuple(r.kind == "s" for r in operands)
+            call = not is_generated(name, ins, result, scalars, self.target)
             self.ops.append(KernelOp(name, ins, result, operands, loop, call))
         self.made[node] = len(self.ops) - 1
 
 
-def bind(group: Group, has_rounding: bool) -> Bound:
-    """The kernel of a group whose outputs are known. has_rounding: see `ops.generated`."""
-    b = _Binder(has_rounding)
+def bind(group: Group, target: Target) -> Bound:
+    """The kernel of a group whose outputs are known."""
+    b = _Binder(target)
     for node in group.nodes:
         b.add(node)
     spec = KernelSpec(

@@ -16,6 +16,7 @@ from tierup import _core
 from tierup.graph.ir import ArrayType, Graph, Node, ScalarType
 from tierup.graph.spec import keep_alive, raises_flags
 from tierup.native.fuse import Bound, Group, bind, fuse
+from tierup.native.kernels import Target
 from tierup.native.loops import reduction_identity
 from tierup.native.program import FusedRequest, Instr, LoopRequest, Program, Reg, Request, allocate
 from tierup.native.shapes import ELEMENTWISE, Dim, Shapes
@@ -25,9 +26,9 @@ class LowerError(Exception):
     """This graph cannot be compiled; the message says why."""
 
 
-def lower(graph: Graph, exprs: Mapping[Any, int], has_rounding: bool) -> Program:
+def lower(graph: Graph, exprs: Mapping[Any, int], target: Target) -> Program:
     """Raises LowerError where the graph asks for something the plan cannot do."""
-    return _Lowering(graph, exprs, has_rounding).run()
+    return _Lowering(graph, exprs, target).run()
 
 
 _CHEAP, _HEAVY = 0, 1
@@ -36,10 +37,10 @@ _BOXES: Final = frozenset(("box", "tuple", "list", "dict", "slice_object", "meth
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, exprs: Mapping[Any, int], has_rounding: bool) -> None:
+    def __init__(self, graph: Graph, exprs: Mapping[Any, int], target: Target) -> None:
         self.graph = graph
         self.exprs = exprs
-        self.has_rounding = has_rounding
+        self.target = target
         self.shapes = Shapes(graph)
         self.program = Program()
         self.code: list[Instr] = []
@@ -54,14 +55,13 @@ class _Lowering:
 
     def run(self) -> Program:
         self.needed = self._needed()
-        groups = fuse(self.graph, self.shapes, self.needed)
+        groups = fuse(self.graph, self.shapes, self.needed, self._inputs)
         self.group_of = {n: g for g in groups for n in g.nodes}
-        self._find_outputs(groups)
         stores: list[Node] = []
         boxes: list[Node] = []
         for item in self._schedule(groups):
             if isinstance(item, Group):
-                self._kernel(bind(item, self.has_rounding))
+                self._kernel(bind(item, self.target))
             elif item.op == "store":
                 stores.append(item)
             elif item.op in _BOXES:
@@ -99,15 +99,6 @@ class _Lowering:
             dims = self.shapes.of(node.args[0])
             return tuple(d[1] for d in dims if isinstance(d[1], Node))
         return self.shapes.inputs(node)
-
-    def _find_outputs(self, groups: list[Group]) -> None:
-        wanted: set[Node] = set()
-        for node in self.needed:
-            for a in self._inputs(node):
-                if a in self.group_of and self.group_of.get(node) is not self.group_of[a]:
-                    wanted.add(a)
-        for group in groups:
-            group.outputs = [n for n in group.nodes if n in wanted] or [group.nodes[-1]]
 
     def _schedule(self, groups: list[Group]) -> list[Node | Group]:
         """Topological order of units; of those that are ready, cheap ones before kernels and allocations."""
@@ -358,15 +349,6 @@ def _scalar_op(op: str) -> _Emit:
     return emit
 
 
-def _fdiv(lo: _Lowering, n: Node) -> None:
-    args = [lo.slot(a) for a in n.args]
-    assert isinstance(n.type, ScalarType)
-    if n.type.box == "python":
-        # Python raises ZeroDivisionError whatever np.errstate says.
-        lo.emit("C_DNE", args[1], lo.literal(0.0, "f8"))
-    lo.emit("D_DIV", lo.define(n, "s"), *args)
-
-
 _COMPARISONS: Final = {"lt": 0, "le": 1, "eq": 2, "ne": 3, "gt": 4, "ge": 5}
 
 
@@ -528,8 +510,8 @@ _EMITTERS: Final[dict[str, _Emit]] = {
     "imod": _scalar_op("I_MOD"), "ipow": _scalar_op("I_POW"), "imin": _scalar_op("I_MIN"), "imax": _scalar_op("I_MAX"),
     "ineg": _scalar_op("I_NEG"), "cast": _cast,
     "iabs": _scalar_op("I_ABS"), "itodouble": _scalar_op("I_TODOUBLE"), "icmp": _comparison("I_CMP"), "fcmp": _comparison("D_CMP"),
-    "fadd": _scalar_op("D_ADD"), "fsub": _scalar_op("D_SUB"), "fmul": _scalar_op("D_MUL"), "fdiv": _fdiv, "fneg": _scalar_op("D_NEG"),
-    "fabs": _scalar_op("D_ABS"), "fsqrt": _scalar_op("D_SQRT"), "fpow": _scalar_op("D_POW"),
+    "fadd": _scalar_op("D_ADD"), "fsub": _scalar_op("D_SUB"), "fmul": _scalar_op("D_MUL"), "fdiv": _scalar_op("D_DIV"),
+    "fneg": _scalar_op("D_NEG"), "fabs": _scalar_op("D_ABS"), "fsqrt": _scalar_op("D_SQRT"), "fpow": _scalar_op("D_POW"),
     "check": _check, "check_true": _check_truth("C_TRUE"), "check_false": _check_truth("C_FALSE"),
     "check_is": _check_regs("C_IS"), "check_isnot": _check_regs("C_ISNOT"),
     "check_nooverlap": _check_regs("C_NOOVERLAP"), "check_contiguous": _check_regs("C_CCONTIG"),

@@ -238,6 +238,11 @@ def snapshot() -> Stats:
     return Stats(counters, places, dict(_seconds))
 
 
+def translated_seconds() -> float:
+    """Seconds spent on translation so far, all phases."""
+    return sum(_seconds.values())
+
+
 def reset() -> None:
     """Starts all counters at zero again."""
     _baseline.clear()

@@ -48,6 +48,14 @@ zeros: Final = _shaped("zeros")
 empty: Final = _shaped("empty")
 
 
+@signature("shape, dtype=, buffer=, offset=, strides=, order=")
+def ndarray_type(b: Builder, bound: Bound) -> Value:
+    """np.ndarray(shape, dtype): as np.empty."""
+    require_absent(bound, "buffer", "offset", "strides")
+    constant(bound["order"], None, "C")
+    return _new(b, "empty", bound["shape"], dtype_argument(bound["dtype"]) or "f8")
+
+
 @signature("shape, dtype=, order=, *, device=, like=")
 def ones(b: Builder, bound: Bound) -> Value:
     """np.ones(shape, dtype)"""

@@ -21,9 +21,10 @@ from tierup.arrays.numpy_rules.arguments import (
 )
 from tierup.arrays.numpy_rules.dtypes import DTYPE, KIND, dtype_argument
 from tierup.arrays.numpy_rules.indexing import view_index
+from tierup.arrays.numpy_rules.loops import find_loop
 from tierup.arrays.numpy_rules.operands import Operand, operand
-from tierup.arrays.numpy_rules.scalars import load
-from tierup.arrays.numpy_rules.ufuncs import apply, find_loop
+from tierup.arrays.numpy_rules.scalars import load, scalar_ufunc
+from tierup.arrays.numpy_rules.ufuncs import apply
 from tierup.arrays.protocol import Rule
 from tierup.arrays.values import ArrayValue, ConstValue, ScalarValue, Value
 from tierup.graph.ir import ScalarType
@@ -159,10 +160,7 @@ def std_rule(b: Builder, bound: Bound) -> Value:
     variance = _variance(b, bound)
     if isinstance(variance, ArrayValue):
         return apply(b, np.sqrt, (operand(variance),))
-    assert isinstance(variance, ScalarValue)
-    if variance.type != _F8:
-        raise NoRule("a standard deviation that is not a float64")
-    return ScalarValue(b.node("fsqrt", (variance.node,), _F8), None)
+    return scalar_ufunc(b, np.sqrt, (operand(variance),))
 
 
 def _variance(b: Builder, bound: Bound) -> Value:

@@ -1,0 +1,141 @@
+"""Programs that tierup has no business with: start-up time of `tierup run`, and the speed of plain Python code under it.
+
+python benchmarks/startup.py
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from _timing import arguments, progress, summary, time_text, write_json
+
+from tierup.report.tables import print_table
+
+STARTS = {
+    "an empty program": "pass\n",
+    "an empty program that imports NumPy": "import numpy\n",
+    "a NumPy program that calls one function once": "import numpy as np\ndef f(x):\n    return np.sin(x) * 2 + 1\nf(np.ones(3))\n",
+}
+
+TIMED = """
+import time
+{body}
+work()
+start = time.perf_counter()
+work()
+print(time.perf_counter() - start)
+"""
+
+STEADY = {
+    "fib": """
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def work():
+    return fib(24)
+""",
+    "tasks in queues": """
+class Task:
+    def __init__(self, name, rank, link):
+        self.name, self.rank, self.link, self.left, self.queue = name, rank, link, 40, []
+    def run(self, packet):
+        self.queue.append(packet)
+        if self.left:
+            self.left -= 1
+            while self.queue:
+                packet = self.queue.pop(0)
+                packet["hops"] += 1
+                packet["sum"] = (packet["sum"] * 31 + self.rank) % 65521
+                self.link.run(packet) if self.link is not None else None
+class Scheduler:
+    def __init__(self):
+        tail = None
+        for rank in range(12):
+            tail = Task("task%d" % rank, rank, tail)
+        self.first = tail
+    def schedule(self, count):
+        return [self._send(i) for i in range(count)]
+    def _send(self, i):
+        packet = {"id": i, "hops": 0, "sum": i}
+        self.first.run(packet)
+        return packet["sum"]
+def work():
+    return [Scheduler().schedule(60) for _ in range(30)]
+""",
+    "JSON": """
+import json
+data = [{"id": i, "name": "item %d" % i, "tags": ["a", "b", str(i)], "value": i / 7, "nested": {"x": [i] * 5}} for i in range(1500)]
+def work():
+    for _ in range(5):
+        text = json.dumps(data)
+        back = json.loads(text)
+        total = sum(entry["value"] for entry in back if "a" in entry["tags"])
+    return total
+""",
+    "word count in a loop": """
+text = "the quick brown fox jumps over the lazy dog and runs away " * 2000
+def work():
+    counts = {}
+    for word in text.split():
+        counts[word] = counts.get(word, 0) + 1
+        if len(word) > 4:
+            counts["long"] = counts.get("long", 0) + 1
+    return sorted(counts.items())
+""",
+    "fib beside NumPy": """
+import numpy
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def work():
+    total = 0
+    for i in range(4):
+        total += fib(20)
+    return total
+""",
+}
+
+
+def wall(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True)
+    return time.perf_counter() - start
+
+
+def reported(command: list[str]) -> float:
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def main() -> None:
+    options = arguments(__doc__).parse_args()
+    rows, steady, results = [], [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        script = str(Path(folder) / "script.py")
+        commands = [sys.executable, script], [sys.executable, "-m", "tierup", "run", script]
+        for name, text in [*STARTS.items(), *STEADY.items()]:
+            progress(name)
+            is_start = name in STARTS
+            Path(script).write_text(text if is_start else TIMED.format(body=text))
+            measure = wall if is_start else reported
+            times: tuple[list[float], list[float]] = ([], [])
+            for command in commands:
+                measure(command)
+            for pair in range(options.pairs):
+                for which in (0, 1) if pair % 2 == 0 else (1, 0):
+                    times[which].append(measure(commands[which]))
+            found = summary(*times)
+            results[name] = found
+            added = f"{(found.ours - found.plain) * 1e3:+.1f} ms"
+            row = (name, time_text(found.plain), time_text(found.ours))
+            rows.append((*row, added)) if is_start else steady.append((*row, str(found)))
+    progress("")
+    print_table("start-up (wall time of the process)", ("program", "python", "tierup run", "added"), rows)
+    print()
+    print_table("plain Python code, second run of its work", ("program", "python", "tierup run", "times as fast"), steady)
+    write_json(options.json, results)
+
+
+if __name__ == "__main__":
+    main()
