@@ -840,6 +840,16 @@ def f(n):
     assert results == [20000] * 4
 
 
+COLLECT = """
+def f(n):
+    out = []
+    for i in range(n):
+        if SITE:
+            out.append(i)
+    return out
+"""
+
+
 def test_trees_are_replaced_while_threads_run() -> None:
     """Each tree has its own constants and destructors; whatever tree a visit sees, the answer is one of its answers."""
     f, site = host(
