@@ -76,14 +76,16 @@ def test_effects_on_the_library() -> None:
 def check_effects(canonical: Canonical, flow: Flow) -> None:
     canons, program = canonical.canons, flow.program
     assert len(canonical.position) == len(program) + 1
-    depth = 0
+    depth, unknown = 0, -1
     for at, canon in enumerate(canons):
         first = at == 0 or canons[at - 1].index != canon.index
         start = flow.depth[canon.index]
         if first:
             assert canonical.position[canon.index] == at
             depth = start or 0
-        if start is None or canon.op in (Op.OTHER, Op.END_FOR):
+        if canon.op in (Op.OTHER, Op.END_FOR):
+            unknown = canon.index
+        if start is None or canon.index == unknown:
             continue
         where = (program.qualname, canon)
         pops, pushes = effect(canon)
