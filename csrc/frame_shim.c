@@ -22,9 +22,7 @@
 #include "internal/pycore_code.h"
 #include "internal/pycore_dict.h"
 #include "internal/pycore_object.h"
-#if PY_VERSION_HEX >= 0x030C0000
-#include "internal/pycore_interp.h"
-#endif
+#include "internal/pycore_runtime.h"
 
 /* ---- the current frame --------------------------------------------------------------------------------------- */
 
@@ -96,9 +94,11 @@ static inline bool watching(const uint8_t *tools)
 bool frame_is_observed(PyThreadState *ts, const FrameView *f)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    if (ts->c_tracefunc != NULL || ts->c_profilefunc != NULL || watching(ts->interp->monitors.tools)) {
+    if (ts->c_tracefunc != NULL || ts->c_profilefunc != NULL) {
         return true;
     }
+    /* Setting global events instruments all code that is running, so what this code object says is enough
+       (instrumentation.c: instrument_all_executing_code_objects). */
     const _PyCoMonitoringData *data = f->code->_co_monitoring;
     return data != NULL && (watching(data->local_monitors.tools) || watching(data->active_monitors.tools));
 #else
@@ -389,6 +389,7 @@ struct ShimGuard {
     _PyErr_StackItem exc; /* with no previous one: the translator does not see what the user is handling */
     _PyErr_StackItem *users_exc;
     PyObject *context;
+    bool holds_signals;
 };
 
 static void add_recursion_budget(PyThreadState *ts, int sign)
@@ -399,6 +400,62 @@ static void add_recursion_budget(PyThreadState *ts, int sign)
 #else
     ts->recursion_remaining += sign * EXTRA_PYTHON_DEPTH;
 #endif
+}
+
+/* Python runs signal handlers in the main thread, between any two instructions. What a handler raises belongs to the
+   user's program, but the translator would take it for an error of its own, or be torn apart by a KeyboardInterrupt. So
+   for as long as it runs no thread is the main one, and signals wait. False where this CPython keeps the main thread's
+   number elsewhere. */
+static bool knows_main_thread;
+
+static bool hold_signals(void)
+{
+    if (!knows_main_thread || _PyRuntime.main_thread != PyThread_get_thread_ident()) {
+        return false;
+    }
+    _PyRuntime.main_thread = 0;
+    return true;
+}
+
+static int release_signals(void)
+{
+    _PyRuntime.main_thread = PyThread_get_thread_ident();
+    return PyErr_CheckSignals();
+}
+
+static bool find_main_thread(void)
+{
+    PyObject *threading = PyImport_ImportModule("threading");
+    PyObject *main = threading == NULL ? NULL : PyObject_CallMethod(threading, "main_thread", NULL);
+    PyObject *ident = main == NULL ? NULL : PyObject_GetAttrString(main, "ident");
+    bool found = ident != NULL && PyLong_Check(ident) && PyLong_AsUnsignedLong(ident) == _PyRuntime.main_thread;
+    Py_XDECREF(threading);
+    Py_XDECREF(main);
+    Py_XDECREF(ident);
+    PyErr_Clear();
+    return found && _PyRuntime.main_thread != 0;
+}
+
+int shim_check(void)
+{
+    FrameView seen;
+    PyFrameObject *frame = PyEval_GetFrame();
+    if (frame != NULL && frame_current(shim_thread_state(), &seen)) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        bool same = seen.code == code && seen.nlocalsplus == code->co_nlocalsplus &&
+                    seen.instr * (int)sizeof(_Py_CODEUNIT) == PyFrame_GetLasti(frame);
+        Py_DECREF(code);
+        PyObject *globals = PyFrame_GetGlobals(frame);
+        same = same && seen.globals == globals;
+        Py_XDECREF(globals);
+        if (!same) {
+            PyErr_SetString(PyExc_ImportError,
+                            "tierup was built for another release of this CPython version: frames look different here");
+            return -1;
+        }
+    }
+    knows_main_thread = find_main_thread();
+    return 0;
 }
 
 ShimGuard *shim_guard_enter(PyThreadState *ts)
@@ -423,11 +480,13 @@ ShimGuard *shim_guard_enter(PyThreadState *ts)
     ts->exc_info = &g->exc;
     add_recursion_budget(ts, 1);
     PyThreadState_EnterTracing(ts);
+    g->holds_signals = hold_signals();
     return g;
 }
 
-void shim_guard_leave(PyThreadState *ts, ShimGuard *g)
+int shim_guard_leave(PyThreadState *ts, ShimGuard *g)
 {
+    bool holds_signals = g->holds_signals;
     PyThreadState_LeaveTracing(ts);
     add_recursion_budget(ts, -1);
     ts->exc_info = g->users_exc;
@@ -439,4 +498,5 @@ void shim_guard_leave(PyThreadState *ts, ShimGuard *g)
     fesetenv(&g->fenv);
     errno = g->saved_errno;
     PyMem_Free(g);
+    return holds_signals ? release_signals() : 0;
 }

@@ -39,10 +39,15 @@ typedef enum { VISIT_ELSEWHERE, VISIT_OBSERVED, VISIT_HERE } Visiting;
 Visiting shim_visit(PyThreadState *ts, PyObject *code, int instr, FrameView *out);
 
 /* Around a call of the translator: a raised recursion budget, an empty exc_info, a context of its own, no tracing of
-   its frames; errno and the floating-point environment are put back afterwards. enter returns -1 with an exception set
-   when it changed nothing. */
+   its frames, no signal handlers; errno and the floating-point environment are put back afterwards. enter returns NULL
+   with an exception set when it changed nothing. leave runs the handlers of signals that arrived meanwhile: -1 with
+   what they raised. */
 typedef struct ShimGuard ShimGuard;
 ShimGuard *shim_guard_enter(PyThreadState *ts);
-void shim_guard_leave(PyThreadState *ts, ShimGuard *guard);
+int shim_guard_leave(PyThreadState *ts, ShimGuard *guard);
+
+/* Once, at import: compares what the shim sees with what CPython's own functions say. -1 with ImportError where they
+   differ, as they would on an interpreter whose internal structures are not those of the headers used here. */
+int shim_check(void);
 
 #endif

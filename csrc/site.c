@@ -101,7 +101,10 @@ static int call_translator(Site *self, PyThreadState *ts, const FrameView *frame
     Py_XDECREF(result);
     Py_XDECREF(live);
     Py_DECREF(callback);
-    shim_guard_leave(ts, guard);
+    if (shim_guard_leave(ts, guard) < 0 && *raised == NULL) {
+        *raised = take_exception();
+    }
+    PyErr_Clear();
     return again;
 }
 

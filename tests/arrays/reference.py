@@ -109,6 +109,19 @@ def _float_op(op: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _fpow(node: Node, a: Any, b: Any) -> Any:
+    """Python's float power, where neither operand nor result is special."""
+    assert isinstance(node.type, ScalarType)
+    a, b = float(a), float(b)
+    _require(math.isfinite(a) and math.isfinite(b) and a != 0 and (a > 0 or b.is_integer()))
+    try:
+        out = a**b
+    except OverflowError:
+        raise Left("overflow") from None
+    _require(math.isfinite(out) and abs(out) >= 2**-1022)
+    return _scalar(out, node.type)
+
+
 _CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
     **{name: getattr(operator, name) for name in ("lt", "le", "eq", "ne", "gt", "ge")},
     "nlt": lambda a, b: not a < b,
@@ -266,6 +279,7 @@ _OPS: dict[str, Callable[..., Any]] = {
     "fsub": _float_op(np.subtract),
     "fmul": _float_op(np.multiply),
     "fdiv": _float_op(np.divide),
+    "fpow": _fpow,
     "fneg": _float_op(np.negative),
     "fabs": _float_op(np.absolute),
     "fsqrt": _float_op(np.sqrt),

@@ -15,7 +15,7 @@ from arrays.strategies import ArraySpec, dtypes, numbers, specs
 from tierup.arrays.builder import NoRule
 from tierup.arrays.numpy_rules import LIBRARY
 
-small = st.integers(-5, 5)
+small = st.one_of(st.integers(-5, 5), st.integers(-5, 5).map(np.int64))
 limits = st.one_of(st.none(), small)
 slices = st.builds(slice, limits, limits, st.one_of(st.none(), st.sampled_from((-2, -1, 1, 2, 3))))
 part = st.one_of(small, slices, st.just(Ellipsis), st.none(), st.just(slice(None)), st.just(slice(1, -1)))
@@ -37,8 +37,8 @@ def _make(*args: Any) -> Any:
 
 def _vary(obj: Any, data: Any) -> Any:
     """Another index of the same kind."""
-    if type(obj) is int:
-        return data.draw(small)
+    if type(obj) in (int, np.int64):
+        return type(obj)(data.draw(small))
     if isinstance(obj, tuple):
         return tuple(_vary(o, data) for o in obj)
     if isinstance(obj, slice):
@@ -76,6 +76,16 @@ def test_setitem_of_numbers(data: Any, shape: tuple[int, ...], key: Any, value: 
     x = data.draw(specs(shape))
     again = data.draw(numbers().filter(lambda n: type(n) is type(value)))
     agree(setitem, operator.setitem, _make(x, key, Const(value) if constant else value), _make(x, key, Const(value) if constant else again))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), shapes, numbers(), st.booleans())
+def test_masked_assignment(data: Any, shape: tuple[int, ...], value: Any, same: bool) -> None:
+    x = data.draw(specs(shape))
+    mask = data.draw(specs(shape if same else data.draw(shapes), st.just("b1")))
+    grown = tuple(n + 1 for n in shape)
+    others = [_make(x.resized(grown, 1), mask.resized(grown, 2), value), _make(x, mask.resized(grown, 2), value)]
+    agree(setitem, operator.setitem, _make(x, mask, value), *([] if "broadcast" in (x.layout, mask.layout) else others))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +130,7 @@ def test_a_value_of_this_region_is_stored_without_a_copy() -> None:
     assert [n.op for n in captured.session.graph.nodes if n.op in ("copy", "store")] == ["store"]
 
 
-@pytest.mark.parametrize("key", [np.array([0, 1]), True, np.bool_(True), [0, 1], 1.0, "a", np.int64(1), (0, [1])])
+@pytest.mark.parametrize("key", [np.array([0, 1]), True, np.bool_(True), [0, 1], 1.0, "a", np.int32(1), (0, [1])])
 def test_other_indices_are_refused(key: Any) -> None:
     with pytest.raises(NoRule):
         Captured(getitem, [np.zeros((3, 3)), Const(key)])

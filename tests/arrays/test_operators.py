@@ -54,6 +54,9 @@ def _rule(symbol: str) -> Any:
     return lambda b, args, kwargs: LIBRARY.binary_op(b, symbol, *args)
 
 
+scalar_floats = st.one_of(st.floats(-5, 5), st.sampled_from((0.0, -0.0, 1e-30, 1e30, 3e38, np.inf, np.nan, 1e-45)))
+
+
 def _make(*operands: Any) -> Any:
     return lambda: ([o.make() if isinstance(o, ArraySpec) else o for o in operands], {})
 
@@ -86,11 +89,36 @@ def test_array_and_number(data: Any, symbol: str, shape: tuple[int, ...], swap: 
 @settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(sorted({**BINARY, **COMPARE})))
 def test_numbers(data: Any, symbol: str) -> None:
-    x = np.float64(data.draw(st.floats(-5, 5)))
+    kind = data.draw(st.sampled_from((np.float64, np.float32, np.int64)))
+    x = kind(data.draw(st.one_of(st.integers(-5, 5), st.sampled_from((2**62, 2**53 + 1))) if kind is np.int64 else scalar_floats))
     y = data.draw(numbers())
     z = data.draw(numbers().filter(lambda n: type(n) is type(y)))
     agree(_rule(symbol), ALL[symbol], _make(x, y), _make(x, z))
     agree(_rule(symbol), ALL[symbol], _make(y, x), _make(z, x))
+
+
+@pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "<", "=="])
+@pytest.mark.parametrize("x", [np.float64(1.5), np.float32(1.3), np.int64(5)])
+@pytest.mark.parametrize("y", [2, 2.5, np.float64(0.7), np.int64(3), np.float32(0.1), True])
+def test_common_scalar_operations_are_captured(symbol: str, x: Any, y: Any) -> None:
+    agree(_rule(symbol), ALL[symbol], _make(x, y), must_capture=True)
+    agree(_rule(symbol), ALL[symbol], _make(Const(y), x), must_capture=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from(sorted(UNARY)))
+def test_unary_of_numbers(data: Any, symbol: str) -> None:
+    kind = data.draw(st.sampled_from((np.float64, np.float32, np.int64, np.bool_)))
+    x = kind(data.draw(st.integers(-5, 5)))
+    agree(lambda b, args, kwargs: LIBRARY.unary_op(b, symbol, *args), UNARY[symbol], _make(x))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), numbers(), st.booleans())
+def test_scalar_types(data: Any, value: Any, constant: bool) -> None:
+    kind = np.dtype(data.draw(st.sampled_from(DTYPES))).type
+    again = data.draw(numbers().filter(lambda n: type(n) is type(value)))
+    agree(LIBRARY.rule_for(kind), kind, _make(Const(value) if constant else value), _make(Const(value) if constant else again))
 
 
 @settings(max_examples=200, deadline=None)

@@ -6,6 +6,7 @@ import dis
 import marshal
 
 import pytest
+
 from tierup.bytecode.assemble import assemble, assemble_fields, stack_depths, stack_size
 from tierup.bytecode.concrete import decode, expand_superinstructions, fuse_superinstructions
 from tierup.bytecode.effects import effects

@@ -7,8 +7,10 @@ import inspect
 import marshal
 import operator
 import pickle
+import signal
 import sys
 import threading
+import time
 import weakref
 from types import FunctionType
 from typing import Any
@@ -375,6 +377,55 @@ def f(a):
     assert entries[-1].lineno + 1 == 4
     assert site.errors == 0
     assert f(1) == 2
+
+
+@pytest.mark.parametrize("number,kind", [(signal.SIGALRM, TimeoutError), (signal.SIGINT, KeyboardInterrupt)])
+def test_signals_wait_for_the_translator(number: int, kind: type[BaseException]) -> None:
+    """Their handlers run at the user's line, once, and before the region that was just made has any effect."""
+
+    def handler(signum: int, frame: Any) -> None:
+        frames.append(frame.f_code.co_name)
+        raise kind("from the handler")
+
+    def translate(site: _core.Site, frame: _core.LiveFrame) -> bool:
+        signal.raise_signal(number)
+        for _ in range(1000):  # many places at which a handler could run
+            pass
+        site.install([], [spec([], constant_plan([(_core.EXIT_LOCAL, 0, 0)], "region"))])
+        finished.append(1)
+        return True
+
+    frames: list[str] = []
+    finished: list[int] = []
+    f, site = host(CHOOSE)
+    site.callback = translate
+    site.countdown = 1
+    old = signal.signal(number, handler)
+    try:
+        with pytest.raises(kind, match="from the handler") as info:
+            f(1)
+    finally:
+        signal.signal(number, old)
+    assert (frames, finished, site.errors) == (["f"], [1], 0)
+    assert [e.name for e in info.traceback][-2:] == ["f", "handler"]
+    assert f(1) == ("hit", "region", None)
+    signal.raise_signal(signal.SIGCONT)
+    assert threading.current_thread() is threading.main_thread()
+
+
+def test_signals_in_other_threads_do_not_matter() -> None:
+    f, site = host(CHOOSE)
+    site.callback = lambda s, frame: time.sleep(0.01)
+    site.countdown = 1
+    thread = threading.Thread(target=f, args=(1,))
+    thread.start()
+    thread.join()
+    assert site.errors == 0
+    hit: list[int] = []
+    old = signal.signal(signal.SIGALRM, lambda *args: hit.append(1))
+    signal.raise_signal(signal.SIGALRM)
+    signal.signal(signal.SIGALRM, old)
+    assert hit == [1]
 
 
 def test_exc_info_and_context_do_not_leak() -> None:
@@ -787,6 +838,59 @@ def f(n):
     finally:
         sys.setswitchinterval(interval)
     assert results == [20000] * 4
+
+
+COLLECT = """
+def f(n):
+    out = []
+    for i in range(n):
+        if SITE:
+            out.append(i)
+    return out
+"""
+
+
+def test_trees_are_replaced_while_threads_run() -> None:
+    """Each tree has its own constants and destructors; whatever tree a visit sees, the answer is one of its answers."""
+    f, site = host(
+        "def f(n):\n    out = []\n    for i in range(n):\n        if SITE:\n            out.append(i)\n    return out\n", depth=1
+    )
+    where = slot(f, "i")
+    deaths: list[int] = []
+
+    class Mortal:
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+        def __del__(self) -> None:
+            deaths.append(self.n)
+
+    def installer() -> None:
+        for n in range(300):
+            p = constant_plan([(_core.EXIT_LOCAL, where, 0)], Mortal(n))
+            site.install(
+                [local(where), (E["CONST"], -1, Mortal(-n))], [spec([is_int(0), (C["TYPE_IS"], 1, Mortal)], p) for _ in range(n % 5)]
+            )
+            if n % 50 == 0:
+                gc.collect()
+        site.install([], [])
+
+    results: list[list[Any]] = []
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=lambda: results.append(f(10000))) for _ in range(3)]
+        threads.append(threading.Thread(target=installer))
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(isinstance(v, Mortal) for values in results for v in values)
+    results.clear()
+    gc.collect()
+    assert sorted(deaths) == sorted([*range(300), *(-n for n in range(300))])
 
 
 # ---- leaving the process, leaks

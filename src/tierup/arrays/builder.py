@@ -140,7 +140,7 @@ class Builder:
 
     def to_double(self, value: ScalarValue) -> Node:
         """The `f8.python` node of an int's value; the region is left where the conversion is not exact."""
-        if abs(value.hint) > 2**53:
+        if value.hint is not None and abs(value.hint) > 2**53:
             raise NoRule("an integer beyond 2**53 as a float")
         if self.known(value) is not None:
             return self.literal(float(value.hint), ScalarType("f8", "python"))

@@ -17,6 +17,7 @@ _ENDS_STATEMENT = frozenset(
      Op.DELETE_LOCAL, Op.DELETE_NAME, Op.DELETE_SUBSCR, Op.DELETE_ATTR, Op.RESUME}
 )  # fmt: skip
 _ENDS_REGION = frozenset({Op.CALL, Op.CALL_FUNCTION_EX, Op.STORE_SUBSCR, Op.STORE_SLICE, Op.STORE_ATTR, Op.STORE_GLOBAL, Op.OTHER})
+_CO_NEWLOCALS = 0x2
 _RETURNS = frozenset({Op.RETURN_VALUE, Op.RETURN_CONST})
 _WORTH_A_SITE = frozenset({Op.BINARY_OP, Op.CALL, Op.CALL_FUNCTION_EX, Op.UNARY_NEGATIVE, Op.UNARY_INVERT, Op.STORE_SUBSCR, Op.STORE_SLICE})
 
@@ -57,8 +58,8 @@ def initial_sites(program: Program, listing: Listing, flow: Flow) -> list[int]:
         return []
     sites = []
     resume = next((canon.index for canon in listing.canons if canon.op is Op.RESUME), None)
-    if resume is not None:
-        sites.append(resume)
+    if resume is not None and program.flags & _CO_NEWLOCALS:
+        sites.append(resume)  # a module's straight-line code runs once
     starts = statement_starts(program, listing, flow)
     for loop in flow.loops:
         if _has_work(listing, loop.body):
@@ -101,7 +102,8 @@ def landings(program: Program, listing: Listing, flow: Flow, index: int) -> tupl
         boundaries = _every_boundary(program, flow)
         ahead = [i for i in boundaries if i > index] + [i for i in boundaries if i < index]
         return body is not None, ahead[: stress.MAX_STRESSED_EXITS]
-    found = [s for s in statement_starts(program, listing, flow) if s != index and _loop_of(flow, s) == body]
+    # Outside loops a region may end anywhere: the code is made anew with the landing it needs. A running loop must do with these.
+    found = [] if body is None else [s for s in statement_starts(program, listing, flow) if s != index and _loop_of(flow, s) == body]
     for canon in listing.canons:
         at = canon.index
         if flow.depth[at] is None or not program.is_boundary(at):

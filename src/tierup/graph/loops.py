@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 CHARS: Final[dict[str, str]] = {
@@ -22,6 +23,7 @@ _SILENT_ON_INTEGERS: Final = frozenset(("add", "subtract", "multiply", "square",
 _INTEGERS: Final = frozenset(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"))
 
 
+@functools.cache
 def loop_dtypes(loop: str) -> tuple[tuple[str, ...], str]:
     """('dd->?') → (('f8', 'f8'), 'b1'). Raises ValueError for loops that a graph cannot hold."""
     ins, arrow, outs = loop.partition("->")

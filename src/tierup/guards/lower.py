@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tierup import _core
-from tierup.guards.checks import Check
+from tierup.guards.checks import Check, WeakPinned
 from tierup.guards.sources import Pinned, Source
 
 
@@ -54,8 +54,6 @@ def lower_checks(checks: Iterable[Check], table: ExpressionTable) -> tuple[tuple
     """The native form of a specialisation's checks."""
     out = []
     for check in checks:
-        payload = check.payload.value if isinstance(check.payload, Pinned) else check.payload
-        if check.kind == "IS_WEAK":
-            payload = weakref.ref(payload)
+        payload = check.payload.ref if isinstance(check.payload, WeakPinned) else check.demanded
         out.append((_core.CHECK_KINDS[check.kind], table.index(check.source), payload))
     return tuple(out)

@@ -9,26 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tierup.native.kernels import ITEMSIZE, KernelSpec, Ref
-from tierup.native.ops import Emitter, Vec, component, generated, is_complex, llvm_type
+from tierup.native.kernels import ITEMSIZE, KernelSpec, Ref, Target
+from tierup.native.ops import Emitter, Vec, component, emitter, is_complex, llvm_type
 from tierup.native.stages import Schedule, Segment
 
 _LONG_KERNEL: Final = 24
 """Above so many operations half as many lanes: two registers per value would spill."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What the generator must know of the CPU."""
-
-    vector_bytes: int
-    has_rounding: bool
-
-    @classmethod
-    def of_features(cls, features: str) -> Target:
-        """features: LLVM's comma-separated list."""
-        on = set(features.split(","))
-        return cls(32 if "+avx2" in on else 16, "+sse4.1" in on or "+neon" in on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +27,9 @@ class Module:
 
 
 def generate(spec: KernelSpec, target: Target) -> Module:
-    """The module for `spec`. Raises ValueError for what has no generated code, or is too big."""
+    """The module for `spec`. Raises ValueError for what is too big."""
     schedule = Schedule(spec, _lanes(spec, target))
-    writer = _Segments(spec, schedule.lanes, target.has_rounding)
+    writer = _Segments(spec, schedule.lanes)
     for number, segment in enumerate(schedule.segments):
         writer.add(number, segment)
     return Module(writer.text(), tuple(f"seg{k}" for k in range(len(schedule.segments))), schedule)
@@ -80,10 +66,9 @@ _ATTRIBUTES: Final = 'attributes #0 = { nounwind strictfp "no-builtins" "prefer-
 class _Segments:
     """Writes the functions of one kernel."""
 
-    def __init__(self, spec: KernelSpec, lanes: int, has_rounding: bool) -> None:
+    def __init__(self, spec: KernelSpec, lanes: int) -> None:
         self.spec = spec
         self.lanes = lanes
-        self.has_rounding = has_rounding
         self._declares: dict[str, str] = {}
         self._functions: list[str] = []
 
@@ -117,10 +102,7 @@ class _Segments:
                     pointer, mask = at[r]
                     index = e.let(f"and i64 %i, {mask}") if mask else "%i"
                     values[r] = self._load(e, pointer, index, self.spec.dtype_of(r))
-            emit = generated(op.name, op.ins, op.out, self.has_rounding)
-            if emit is None:
-                raise ValueError(f"{op}: no generated code for this operation")
-            v = values[Ref("t", i)] = emit(e, [values[r] for r in op.operands], op.out)
+            v = values[Ref("t", i)] = emitter(op.name)(e, [values[r] for r in op.operands], op.out)
             if i in outs:
                 self._store(e, outs[i], v)
 

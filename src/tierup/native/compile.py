@@ -18,7 +18,7 @@ from tierup.native.kernels import KernelSpec
 from tierup.native.loops import NoLoop, cost_of, loop_pointers
 from tierup.native.lower import LowerError, lower, type_number
 from tierup.native.program import FusedRequest, LoopRequest, Program
-from tierup.runtime import config
+from tierup.runtime import config, events
 
 
 class CompileError(Exception):
@@ -83,7 +83,8 @@ def compile_graph(graph: Graph, exprs: Mapping[Any, int]) -> Compiled:
     _core.init_numpy()
     clock = _Clock()
     try:
-        program = lower(run_passes(graph, _verified if config.current().strict else None), exprs, host.target().has_rounding)
+        graph = run_passes(graph, _verified if config.current().strict else None)
+        program = lower(graph, exprs, host.target())
         clock.lap("lower")
         kernels = _make_kernels(program, clock)
     except (GraphError, LowerError, NoLoop, elf.LinkError, OSError, ValueError) as e:
@@ -107,6 +108,7 @@ def _make_kernels(program: Program, clock: _Clock) -> list[KernelInfo]:
     fused = [(k, r.bound) for k, r in enumerate(program.kernels) if isinstance(r, FusedRequest)]
     modules = [codegen.generate(b.spec, host.target()) for _, b in fused]
     clock.lap("codegen")
+    _show(modules)
     codes = [_code(m) for m in modules]
     clock.lap("llvm")
     loaded = jit.load([code for code, _ in codes]) if codes else None
@@ -121,10 +123,22 @@ def _make_kernels(program: Program, clock: _Clock) -> list[KernelInfo]:
     return [out[k] for k in range(len(program.kernels))]
 
 
+def _show(modules: list[codegen.Module]) -> None:
+    """For `TIERUP_LOG=llvm,asm`."""
+    for module in modules:
+        if events.wants("llvm"):
+            events.log("llvm", module.text)
+        if events.wants("asm"):
+            from tierup.native import llvm
+
+            events.log("asm", llvm.assembly(module.text))
+
+
 def _code(module: codegen.Module) -> tuple[elf.Code, bool]:
     """Machine code of a module, and whether it came from the cache."""
     name = cache.key(module.text, host.fingerprint())
     code = cache.read(name)
+    events.record("cache", "miss" if code is None else "hit")
     if code is not None:
         return code, True
     from tierup.native import llvm

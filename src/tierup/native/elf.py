@@ -119,16 +119,19 @@ def _x86_64(image: bytearray, kind: int, place: int, target: int) -> None:
     struct.pack_into("<i", image, place, target - place)
 
 
+_LOW12_SHIFT: Final = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
+"""R_AARCH64_ADD_ABS_LO12_NC, LDST8, LDST16, LDST32, LDST64, LDST128: how far the immediate is scaled."""
+
+
 def _aarch64(image: bytearray, kind: int, place: int, target: int) -> None:
-    """The references that code compiled for the tiny model makes."""
+    """Addresses by page and offset are fine because pieces are mapped at page boundaries (`jit.load`)."""
     word = struct.unpack_from("<I", image, place)[0]
     delta = target - place
-    if kind in (274, 275):  # R_AARCH64_ADR_PREL_LO21, R_AARCH64_ADR_PREL_PG_HI21 relaxed is not handled
-        if kind == 275:
-            raise LinkError("a page-relative address")
-        word |= (delta & 3) << 29 | (delta >> 2 & 0x7FFFF) << 5
-    elif kind == 273:  # R_AARCH64_LD_PREL_LO19
-        word |= (delta >> 2 & 0x7FFFF) << 5
+    if kind in (275, 276):  # R_AARCH64_ADR_PREL_PG_HI21, …_NC
+        pages = (target >> 12) - (place >> 12)
+        word |= (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
+    elif kind in _LOW12_SHIFT:
+        word |= ((target & 0xFFF) >> _LOW12_SHIFT[kind]) << 10
     elif kind in (282, 283):  # R_AARCH64_JUMP26, R_AARCH64_CALL26
         word |= delta >> 2 & 0x3FFFFFF
     elif kind == 261:  # R_AARCH64_PREL32

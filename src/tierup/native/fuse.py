@@ -13,8 +13,8 @@ from typing import Final
 
 from tierup.graph.ir import ArrayType, Graph, Node, ScalarType
 from tierup.graph.loops import loop_dtypes
-from tierup.native.kernels import KernelOp, KernelSpec, Ref
-from tierup.native.ops import generated
+from tierup.native.kernels import KernelOp, KernelSpec, Ref, Target
+from tierup.native.ops import is_generated
 from tierup.native.shapes import ELEMENTWISE, Dim, Shapes
 
 MAX_OPS: Final = 96
@@ -69,13 +69,19 @@ class _Fuser:
         self.groups[unit] = Group([node], self.shapes.of(node))
         arrays = [a for a in node.args if isinstance(a.type, ArrayType)]
         candidates = [self.unit_of[a] for a in arrays if a.op in ELEMENTWISE and a in self.unit_of]
-        candidates += [u for a in arrays for u in self.readers.get(a, ())]
+        candidates += [u for a in arrays for u in self._readers_of(a)]
         for candidate in candidates:
             other = self._current(candidate)
             if other != unit and self._may_merge(other, unit):
                 unit = self._merge(other, unit)
         for a in arrays:
             self.readers.setdefault(a, []).append(unit)
+
+    def _readers_of(self, array: Node) -> list[int]:
+        """The groups that read an array, each once."""
+        readers = list(dict.fromkeys(map(self._current, self.readers.get(array, ()))))
+        self.readers[array] = readers
+        return readers
 
     def _current(self, unit: int) -> int:
         """The group that swallowed a unit."""
@@ -152,8 +158,8 @@ class Bound:
 
 
 class _Binder:
-    def __init__(self, has_rounding: bool) -> None:
-        self.has_rounding = has_rounding
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.inputs: dict[Node, int] = {}
         self.scalars: dict[tuple[Node, str], int] = {}
         self.ops: list[KernelOp] = []
@@ -194,14 +200,15 @@ class _Binder:
             name, loop = str(node.attrs["name"]), str(node.attrs["loop"])
             ins, result = loop_dtypes(loop)
             operands = self.operands(node, ins)
-            call = generated(name, ins, result, self.has_rounding) is None
+            scalars = tuple(r.kind == "s" for r in operands)
+            call = not is_generated(name, ins, result, scalars, self.target)
             self.ops.append(KernelOp(name, ins, result, operands, loop, call))
         self.made[node] = len(self.ops) - 1
 
 
-def bind(group: Group, has_rounding: bool) -> Bound:
-    """The kernel of a group whose outputs are known. has_rounding: see `ops.generated`."""
-    b = _Binder(has_rounding)
+def bind(group: Group, target: Target) -> Bound:
+    """The kernel of a group whose outputs are known."""
+    b = _Binder(target)
     for node in group.nodes:
         b.add(node)
     spec = KernelSpec(

@@ -13,7 +13,8 @@ import platform
 from pathlib import Path
 from typing import Final
 
-from tierup.native.codegen import Target
+from tierup.native.kernels import Target
+from tierup.native.loops import extrema_choose_second_zero
 
 _CPUINFO: Final = Path("/proc/cpuinfo")
 
@@ -68,6 +69,6 @@ def target() -> Target:
     if not on:
         from tierup.native import llvm
 
-        return llvm.host_target()
+        on = frozenset(f[1:].replace("sse4.1", "sse4_1") for f in llvm.host_features().split(",") if f.startswith("+"))
     arm = platform.machine() in ("aarch64", "arm64")
-    return Target(32 if "avx2" in on else 16, arm or "sse4_1" in on)
+    return Target(32 if "avx2" in on else 16, arm or "sse4_1" in on, extrema_choose_second_zero())

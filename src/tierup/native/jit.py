@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import platform
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -11,7 +12,8 @@ import numpy as np
 
 from tierup.native.elf import Code
 
-_ALIGN: Final = 64
+_ALIGN: Final = 64 if platform.machine() in ("x86_64", "AMD64") else 4096
+"""On ARM code refers to its constants by page (see `elf`)."""
 
 
 class Loaded:

@@ -14,6 +14,18 @@ ITEMSIZE: Final[dict[str, int]] = {
     "b1": 1, "i1": 1, "u1": 1, "i2": 2, "u2": 2, "i4": 4, "u4": 4, "i8": 8, "u8": 8, "f4": 4, "f8": 8, "c8": 8, "c16": 16,
 }  # fmt: skip
 
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What code generation must know of the CPU and of this NumPy."""
+
+    vector_bytes: int
+    has_rounding: bool
+    """Rounding to integers is one instruction (else LLVM would call libm)."""
+    second_zero: bool
+    """NumPy's maximum, minimum and clip give the second of two zeros of different sign, and a NaN's bits as x86 does."""
+
+
 LAYOUT_CAST: Final = 1 << 16
 LAYOUT_ITER: Final = 1 << 17
 LAYOUT_COPY: Final = 1 << 18

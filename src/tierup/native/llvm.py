@@ -8,13 +8,10 @@ more than all else.
 from __future__ import annotations
 
 import functools
-import platform
 from typing import Any
 
 import llvmlite
 from llvmlite import binding
-
-from tierup.native.codegen import Target
 
 
 def version() -> str:
@@ -26,8 +23,7 @@ def _machine() -> Any:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     target = binding.Target.from_default_triple()
-    model = "tiny" if platform.machine() in ("aarch64", "arm64") else "default"
-    return target.create_target_machine(cpu=host_cpu(), features=host_features(), opt=2, reloc="pic", codemodel=model, jit=False)
+    return target.create_target_machine(cpu=host_cpu(), features=host_features(), opt=2, reloc="pic", codemodel="small", jit=False)
 
 
 @functools.cache
@@ -38,10 +34,6 @@ def host_cpu() -> str:
 @functools.cache
 def host_features() -> str:
     return str(binding.get_host_cpu_features().flatten())
-
-
-def host_target() -> Target:
-    return Target.of_features(host_features())
 
 
 def _module(text: str) -> Any:

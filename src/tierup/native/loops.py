@@ -52,6 +52,33 @@ def reduction_identity(name: str, dtype: str) -> bytes | None:
     return bytes(np.dtype(dtype).type(identity).tobytes())
 
 
+@functools.cache
+def extrema_choose_second_zero() -> bool:
+    """Whether maximum, minimum and clip treat ±0 and NaNs as our code for them does. It depends on the CPU for which NumPy was built."""
+    corner = [0.0, -0.0, 1.0, np.nan, -np.nan, np.inf]
+    for dtype in ("f4", "f8"):
+        a, b = (np.ascontiguousarray(g.ravel()) for g in np.meshgrid(np.array(corner, dtype), np.array(corner, dtype)))
+        for x, y in ((a, b), (a[::-1], b[::-1]), (a[:1], b[:1]), (a, b[:1]), (a[:1], b)):
+            if not _same(np.maximum(x, y), np.where(np.isnan(x) | (x > y), x, y)):
+                return False
+            if not _same(np.minimum(x, y), np.where(np.isnan(x) | (x < y), x, y)):
+                return False
+        if not all(_same(find_ufunc("clip")(a, low, high), _clip_model(a, low, high)) for low in b[::6] for high in (low, b[0], b[-1])):
+            return False
+    return True
+
+
+def _clip_model(x: np.ndarray, low: np.generic, high: np.generic) -> np.ndarray:
+    if np.isnan(low) or np.isnan(high):
+        return np.full_like(x, low if np.isnan(low) else high)
+    x = np.where(x < low, low, x)
+    return np.where(x > high, high, x)
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.tobytes() == b.tobytes()
+
+
 _SLOW: Final = {
     "exp": 2.0, "log": 2.5, "sin": 4.0, "cos": 4.0, "tan": 10.0, "tanh": 3.0, "power": 15.0, "arctan2": 15.0, "hypot": 5.0,
     "divide": 1.0, "sqrt": 1.0, "floor_divide": 5.0, "remainder": 5.0, "fmod": 5.0,

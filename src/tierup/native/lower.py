@@ -16,6 +16,7 @@ from tierup import _core
 from tierup.graph.ir import ArrayType, Graph, Node, ScalarType
 from tierup.graph.spec import keep_alive, raises_flags
 from tierup.native.fuse import Bound, Group, bind, fuse
+from tierup.native.kernels import Target
 from tierup.native.loops import reduction_identity
 from tierup.native.program import FusedRequest, Instr, LoopRequest, Program, Reg, Request, allocate
 from tierup.native.shapes import ELEMENTWISE, Dim, Shapes
@@ -25,9 +26,9 @@ class LowerError(Exception):
     """This graph cannot be compiled; the message says why."""
 
 
-def lower(graph: Graph, exprs: Mapping[Any, int], has_rounding: bool) -> Program:
+def lower(graph: Graph, exprs: Mapping[Any, int], target: Target) -> Program:
     """Raises LowerError where the graph asks for something the plan cannot do."""
-    return _Lowering(graph, exprs, has_rounding).run()
+    return _Lowering(graph, exprs, target).run()
 
 
 _CHEAP, _HEAVY = 0, 1
@@ -36,10 +37,10 @@ _BOXES: Final = frozenset(("box", "tuple", "list", "dict", "slice_object", "meth
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, exprs: Mapping[Any, int], has_rounding: bool) -> None:
+    def __init__(self, graph: Graph, exprs: Mapping[Any, int], target: Target) -> None:
         self.graph = graph
         self.exprs = exprs
-        self.has_rounding = has_rounding
+        self.target = target
         self.shapes = Shapes(graph)
         self.program = Program()
         self.code: list[Instr] = []
@@ -60,7 +61,7 @@ class _Lowering:
         boxes: list[Node] = []
         for item in self._schedule(groups):
             if isinstance(item, Group):
-                self._kernel(bind(item, self.has_rounding))
+                self._kernel(bind(item, self.target))
             elif item.op == "store":
                 stores.append(item)
             elif item.op in _BOXES:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tierup.native.kernels import ITEMSIZE
+from tierup.native.kernels import ITEMSIZE, Target
 
 _LLVM: Final = {
     "b1": "i8", "i1": "i8", "u1": "i8", "i2": "i16", "u2": "i16", "i4": "i32", "u4": "i32", "i8": "i64", "u8": "i64",
@@ -352,8 +352,15 @@ def _extremum(greater: bool) -> Emit:
 
 
 def _clip(e: Emitter, v: list[Vec], out: str) -> Vec:
-    low = _choose(e, out, True, v[0].name, v[1].name)
-    return Vec(out, _choose(e, out, False, low, v[2].name))
+    """np.clip with scalar bounds. Of floats an element equal to a bound stays (-0.0 below a bound of 0.0), and a bound that is a NaN is
+    the result."""
+    t, x, low, high = llvm_type(out), v[0].name, v[1].name, v[2].name
+    if out not in _FLOATS:
+        return Vec(out, _choose(e, out, False, _choose(e, out, True, x, low), high))
+    x = e.select(e.fcmp("olt", t, x, low), t, low, x)
+    x = e.select(e.fcmp("ogt", t, x, high), t, high, x)
+    x = e.select(e.fcmp("uno", t, high, high), t, high, x)
+    return Vec(out, e.select(e.fcmp("uno", t, low, low), t, low, x))
 
 
 def _where(e: Emitter, v: list[Vec], out: str) -> Vec:
@@ -447,19 +454,24 @@ _TABLE: Final[dict[str, tuple[Emit, tuple[str, ...], str]]] = {
     "clip": (_clip, _REAL, "same"),
 }
 
+_SPECIAL: Final[dict[str, Emit]] = {"where": _where, "cast": _cast}
 _ROUNDING: Final = ("floor", "ceil", "trunc", "rint")
+_CHOOSING: Final = ("maximum", "minimum", "clip")
 
 
-def generated(name: str, ins: tuple[str, ...], out: str, has_rounding: bool) -> Emit | None:
-    """The emitter for a ufunc's loop, or None where NumPy's own loop must be called.
+def emitter(name: str) -> Emit:
+    """How an operation is generated. Raises KeyError for one that never is."""
+    return _SPECIAL[name] if name in _SPECIAL else _TABLE[name][0]
 
-    has_rounding: the CPU rounds to integers in one instruction (else LLVM would call libm).
-    """
-    if name == "where":
-        return _where
-    if name == "cast":
-        return _cast
+
+def is_generated(name: str, ins: tuple[str, ...], out: str, scalars: tuple[bool, ...], target: Target) -> bool:
+    """Whether code is generated for a ufunc's loop; otherwise NumPy's own must be called. scalars: which operands are scalars."""
     entry = _TABLE.get(name)
-    if entry is None or len(set(ins)) != 1 or ins[0] not in entry[1] or (name in _ROUNDING and not has_rounding):
-        return None
-    return entry[0] if out == (ins[0] if entry[2] == "same" else entry[2]) else None
+    if entry is None or len(set(ins)) != 1 or ins[0] not in entry[1] or out != (ins[0] if entry[2] == "same" else entry[2]):
+        return False
+    if name in _ROUNDING:
+        return target.has_rounding
+    if name in _CHOOSING and ins[0] in _FLOATS:
+        # With array bounds clip's choice between zeros depends on their strides.
+        return target.second_zero and (name != "clip" or scalars == (False, True, True))
+    return True

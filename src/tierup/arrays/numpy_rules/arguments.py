@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, Final
 
 from tierup.arrays.builder import Builder, NoRule
+from tierup.arrays.numpy_rules.operands import integer
 from tierup.arrays.protocol import Rule
 from tierup.arrays.values import ArrayValue, ConstValue, ScalarValue, TupleValue, Value
 
@@ -128,7 +129,10 @@ def axes_argument(b: Builder, value: Value, ndim: int) -> tuple[int, ...]:
 def shape_argument(b: Builder, value: Value) -> list[ScalarValue]:
     """The lengths of a shape given as an int or a tuple of ints."""
     items = items_of(value)
-    return [b.index(item) for item in ((value,) if items is None else items)]
+    lengths = [integer(b, item) for item in ((value,) if items is None else items)]
+    if any(n.hint is None for n in lengths):
+        raise NoRule("a length that was computed from array elements")
+    return lengths
 
 
 def secure_lengths(b: Builder, lengths: list[ScalarValue]) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tierup.arrays.builder import Builder, NoRule
 from tierup.arrays.numpy_rules import stores
 from tierup.arrays.numpy_rules.arguments import is_none, items_of
-from tierup.arrays.numpy_rules.dtypes import can_astype, safe
-from tierup.arrays.numpy_rules.operands import element_node, operand
+from tierup.arrays.numpy_rules.dtypes import DTYPE, can_astype, safe
+from tierup.arrays.numpy_rules.operands import element_node, integer, operand
 from tierup.arrays.numpy_rules.scalars import load
 from tierup.arrays.values import ArrayValue, ConstValue, ScalarValue, SliceValue, Value
 from tierup.graph.ir import NOTHING, Node
@@ -32,6 +32,9 @@ def getitem(b: Builder, array: ArrayValue, index: Value) -> Value:
 def setitem(b: Builder, array: ArrayValue, index: Value, value: Value) -> None:
     """array[index] = value"""
     stores.require_writeable(array)
+    if isinstance(index, ArrayValue):
+        masked_store(b, array, index, value)
+        return
     target = _view(b, array, _parts(b, index, array.ndim))
     if isinstance(value, ArrayValue):
         if stores.same_view(target.node, value.node):
@@ -46,6 +49,17 @@ def fill(b: Builder, array: ArrayValue, value: Value) -> None:
     """array.fill(value)"""
     stores.require_writeable(array)
     b.node("store", (array.node, number_node(b, array.dtype, value)), NOTHING)
+
+
+def masked_store(b: Builder, array: ArrayValue, mask: ArrayValue, value: Value) -> None:
+    """array[mask] = number: the number where the mask holds, what is there elsewhere."""
+    if mask.dtype != "b1" or mask.ndim != array.ndim or isinstance(value, ArrayValue):
+        raise NoRule("an assignment by an array of indices, or of an array by a mask")
+    for axis in range(array.ndim):
+        if not b.compare("eq", b.dim(mask, axis), b.dim(array, axis)):
+            raise NoRule("a mask of another shape")
+    chosen = b.array("where", (mask.node, number_node(b, array.dtype, value), array.node), array.dtype, array.shape)
+    b.node("store", (array.node, chosen.node), NOTHING)
 
 
 def _array_value(b: Builder, target: ArrayValue, value: ArrayValue) -> Node:
@@ -93,9 +107,9 @@ def _part(item: Value) -> Part:
         if type(item.value) is slice:
             s = item.value
             return SliceValue(ConstValue(s.start), ConstValue(s.stop), ConstValue(s.step))
-        if type(item.value) is int:
+        if type(item.value) in (int, DTYPE["i8"].type):
             return item
-    if isinstance(item, SliceValue) or (isinstance(item, ScalarValue) and item.is_int):
+    if isinstance(item, SliceValue) or (isinstance(item, ScalarValue) and item.type.dtype == "i8"):
         return item
     raise NoRule("an index that is not made of plain ints, slices, Ellipsis and None")
 
@@ -133,7 +147,7 @@ def _view(b: Builder, array: ArrayValue, parts: Sequence[Part]) -> ArrayValue:
             axis += 1
         else:
             assert isinstance(part, ConstValue | ScalarValue)
-            view = view_index(b, view, axis, b.index(part))
+            view = view_index(b, view, axis, integer(b, part))
     return view_whole(b, view) if view is array else view
 
 
@@ -144,7 +158,7 @@ def view_whole(b: Builder, array: ArrayValue) -> ArrayValue:
 
 def view_index(b: Builder, array: ArrayValue, axis: int, i: ScalarValue) -> ArrayValue:
     """The view without `axis`, at position i of it. The hint must be in bounds; the node leaves the region where the index is not."""
-    if not -array.shape[axis] <= i.hint < array.shape[axis]:
+    if i.hint is not None and not -array.shape[axis] <= i.hint < array.shape[axis]:
         raise NoRule("an index out of bounds")
     shape = array.shape[:axis] + array.shape[axis + 1 :]
     return b.view("index", array, (i.node,), shape, ccontig=(array.ccontig and axis == 0) or not shape, corder=array.ordered, axis=axis)
@@ -158,7 +172,9 @@ def view_newaxis(b: Builder, array: ArrayValue, axis: int) -> ArrayValue:
 
 def view_slice(b: Builder, array: ArrayValue, axis: int, start: Value, stop: Value, step: Value) -> ArrayValue:
     """The view with `axis` sliced."""
-    limits = [None if is_none(limit) else b.index(limit) for limit in (start, stop, step)]
+    limits = [None if is_none(limit) else integer(b, limit) for limit in (start, stop, step)]
+    if any(limit is not None and limit.hint is None for limit in limits):
+        raise NoRule("a slice by a number computed in this region")
     by = limits[2]
     if by is not None and not b.compare("ne", by, b.index(0)):
         raise NoRule("a slice step of zero")

@@ -9,11 +9,12 @@ import numpy as np
 from numpy._core import umath
 
 from tierup.arrays.builder import Builder, NoRule
-from tierup.arrays.numpy_rules import creation, indexing, operators, reductions, selection, views
+from tierup.arrays.numpy_rules import creation, indexing, operators, reductions, scalars, selection, views
 from tierup.arrays.numpy_rules.arguments import Bound, array_argument, require_absent, signature
 from tierup.arrays.numpy_rules.dtypes import DTYPE, ITEMSIZE, KIND, SCALAR_CODE, code_of, require_code
+from tierup.arrays.numpy_rules.loops import supported
 from tierup.arrays.numpy_rules.operands import operand
-from tierup.arrays.numpy_rules.ufuncs import apply, supported, ufunc_rule
+from tierup.arrays.numpy_rules.ufuncs import apply, ufunc_rule
 from tierup.arrays.protocol import ArrayFacts, Rule
 from tierup.arrays.values import ArrayValue, ConstValue, TupleValue, Value
 
@@ -127,6 +128,11 @@ def _ndim_function(b: Builder, bound: Bound) -> Value:
     return ConstValue(array_argument(bound["a"]).ndim)
 
 
+@signature("a, /")
+def _at_least_1d(b: Builder, bound: Bound) -> Value:
+    return array_argument(bound["a"])
+
+
 @signature("a, out=")
 def _conjugate_method(b: Builder, bound: Bound) -> Value:
     """a.conj(): the array itself if it is real (calculation.c, PyArray_Conjugate)."""
@@ -183,10 +189,12 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "asanyarray": creation.asarray,
     "asarray": creation.asarray,
     "ascontiguousarray": creation.ascontiguousarray,
+    "atleast_1d": _at_least_1d,
     "astype": creation.astype_function,
     "broadcast_to": views.broadcast_to,
     "clip": selection.clip_function,
     "copy": creation.copy_function,
+    "copyto": creation.copyto,
     "diff": selection.diff,
     "empty": creation.empty,
     "empty_like": creation.empty_like,
@@ -201,15 +209,19 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "mean": reductions.mean_rule,
     "min": reductions.min_rule,
     "moveaxis": views.moveaxis,
+    "ndarray": creation.ndarray_type,
     "ndim": _ndim_function,
     "ones": creation.ones,
     "ones_like": creation.ones_like,
     "outer": selection.outer,
     "permute_dims": views.transpose_function,
     "prod": reductions.prod_rule,
+    "ptp": reductions.ptp,
+    "putmask": creation.putmask,
     "ravel": views.ravel,
     "real": views.real_function,
     "reshape": views.reshape_function,
+    "rollaxis": views.rollaxis,
     "round": selection.round_rule,
     "shape": _shape_function,
     "size": _size_function,
@@ -225,9 +237,25 @@ _BY_NAME: Final[dict[str, Rule]] = {
 }
 
 
-def _function_table() -> dict[int, tuple[object, Rule]]:
+def _constructor(code: str) -> Rule:
+    """np.float64(x) and the like."""
+
+    @signature("x, /")
+    def rule(b: Builder, bound: Bound) -> Value:
+        value = bound["x"]
+        assert value is not None
+        op = operand(value)
+        if op.array is not None:
+            raise NoRule("a scalar type called with an array")
+        return scalars.converted(b, op, code)
+
+    return rule
+
+
+def _function_table() -> dict[int, tuple[Any, Rule]]:
     """By identity. The functions are held, so no other object can get one's id; what a user puts in place of one is not found."""
-    return {id(function): (function, rule) for name, rule in _BY_NAME.items() if (function := getattr(np, name, None)) is not None}
+    table = {id(function): (function, rule) for name, rule in _BY_NAME.items() if (function := getattr(np, name, None)) is not None}
+    return table | {id(kind): (kind, _constructor(code)) for kind, code in SCALAR_CODE.items()}
 
 
 def _ufunc_table() -> dict[np.ufunc, Rule]:

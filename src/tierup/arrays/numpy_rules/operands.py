@@ -115,6 +115,15 @@ def _convert(value: Any, code: str) -> Any:
     return number
 
 
+def integer(b: Builder, value: Value) -> ScalarValue:
+    """An int, an index or an int64 as a symbolic Python int. The hint may be None."""
+    if isinstance(value, ConstValue) and type(value.value) is DTYPE["i8"].type:
+        return b.index(int(value.value))
+    if isinstance(value, ScalarValue) and value.type == ScalarType("i8", "numpy"):
+        return ScalarValue(b.node("cast", (value.node,), ScalarType("i8", "python")), value.hint)
+    return b.index(value)
+
+
 def element_node(b: Builder, op: Operand, code: str) -> Node:
     """The node of a scalar operand as a scalar of exactly dtype `code`."""
     node = scalar_node(b, op, code)

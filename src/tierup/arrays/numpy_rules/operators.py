@@ -9,9 +9,10 @@ import numpy as np
 from tierup.arrays.builder import Builder, NoRule
 from tierup.arrays.numpy_rules import scalars
 from tierup.arrays.numpy_rules.dtypes import DTYPE, ITEMSIZE, KIND
+from tierup.arrays.numpy_rules.loops import find_loop
 from tierup.arrays.numpy_rules.operands import Operand, operand
 from tierup.arrays.numpy_rules.stores import store_same_kind
-from tierup.arrays.numpy_rules.ufuncs import apply, find_loop, guard_power
+from tierup.arrays.numpy_rules.ufuncs import apply, guard_power
 from tierup.arrays.values import ArrayValue, ConstValue, ScalarValue, Value
 from tierup.graph.ir import NOTHING, ScalarType
 
@@ -53,7 +54,7 @@ def binary_op(b: Builder, symbol: str, left: Value, right: Value) -> Value:
         raise NoRule(f"the operator {symbol}")
     x, y = operand(left), operand(right)
     if x.array is None and y.array is None:
-        return scalars.binary(b, symbol, x, y)
+        return scalars.operator(b, _BINARY[symbol], x, y)
     target = left if inplace and isinstance(left, ArrayValue) else None
     ufunc, operands = _power(b, x, y) if symbol == "**" else (_BINARY[symbol], (x, y))
     if target is None and len(operands) == 2:
@@ -71,7 +72,7 @@ def unary_op(b: Builder, symbol: str, x: Value) -> Value:
         raise NoRule(f"the unary operator {symbol}")
     op = operand(x)
     if op.array is None:
-        return scalars.unary(b, symbol, op)
+        return scalars.positive(b, op) if symbol == "+" else scalars.operator(b, _UNARY[symbol], op)
     return apply(b, _UNARY[symbol], (op,))
 
 
@@ -81,7 +82,7 @@ def compare(b: Builder, symbol: str, left: Value, right: Value) -> Value:
         raise NoRule(f"the comparison {symbol}")
     x, y = operand(left), operand(right)
     if x.array is None and y.array is None:
-        return scalars.compare(b, symbol, x, y)
+        return scalars.operator(b, _COMPARE[symbol], x, y)
     return apply(b, _COMPARE[symbol], (x, y))
 
 

@@ -21,9 +21,10 @@ from tierup.arrays.numpy_rules.arguments import (
 )
 from tierup.arrays.numpy_rules.dtypes import DTYPE, KIND, dtype_argument
 from tierup.arrays.numpy_rules.indexing import view_index
+from tierup.arrays.numpy_rules.loops import find_loop
 from tierup.arrays.numpy_rules.operands import Operand, operand
-from tierup.arrays.numpy_rules.scalars import load
-from tierup.arrays.numpy_rules.ufuncs import apply, find_loop
+from tierup.arrays.numpy_rules.scalars import load, scalar_ufunc
+from tierup.arrays.numpy_rules.ufuncs import apply, call_with_out
 from tierup.arrays.protocol import Rule
 from tierup.arrays.values import ArrayValue, ConstValue, ScalarValue, Value
 from tierup.graph.ir import ScalarType
@@ -129,6 +130,16 @@ def _logical(ufunc: np.ufunc) -> Rule:
     return rule
 
 
+@signature("a, axis=, out=, keepdims=")
+def ptp(b: Builder, bound: Bound) -> Value:
+    """np.ptp(a, axis): the maximum minus the minimum."""
+    require_absent(bound, "out")
+    array = array_argument(bound["a"])
+    axis, keepdims = _axis(b, bound["axis"], array.ndim), flag(bound["keepdims"], False)
+    ends = [operand(reduce(b, array, ufunc, axis, keepdims)) for ufunc in (np.maximum, np.minimum)]
+    return call_with_out(b, np.subtract, ends, None, None)
+
+
 sum_rule: Final = _summing(np.add)
 prod_rule: Final = _summing(np.multiply)
 min_rule: Final = _extreme(np.minimum)
@@ -159,10 +170,7 @@ def std_rule(b: Builder, bound: Bound) -> Value:
     variance = _variance(b, bound)
     if isinstance(variance, ArrayValue):
         return apply(b, np.sqrt, (operand(variance),))
-    assert isinstance(variance, ScalarValue)
-    if variance.type != _F8:
-        raise NoRule("a standard deviation that is not a float64")
-    return ScalarValue(b.node("fsqrt", (variance.node,), _F8), None)
+    return scalar_ufunc(b, np.sqrt, (operand(variance),))
 
 
 def _variance(b: Builder, bound: Bound) -> Value:

@@ -1,54 +1,22 @@
-"""Elementwise calls: promotion, choice of the inner loop, broadcasting, `out=`."""
+"""Elementwise calls: broadcasting, `out=`, `dtype=`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-from numpy._core import umath
 
 from tierup.arrays.builder import Builder, NoRule
 from tierup.arrays.numpy_rules.arguments import constant, is_none, items_of
-from tierup.arrays.numpy_rules.dtypes import DTYPE, code_of, dtype_argument, safe
-from tierup.arrays.numpy_rules.operands import Operand, Promotes, operand, scalar_node
+from tierup.arrays.numpy_rules.dtypes import DTYPE, dtype_argument, safe
+from tierup.arrays.numpy_rules.loops import find_loop, loop_codes
+from tierup.arrays.numpy_rules.operands import Operand, operand, scalar_node
 from tierup.arrays.numpy_rules.scalars import scalar_ufunc
 from tierup.arrays.numpy_rules.stores import store_same_kind
 from tierup.arrays.protocol import Rule
 from tierup.arrays.values import ArrayValue, Value
 from tierup.graph.ir import Node
-
-_CODE_OF_CHAR: Final[dict[str, str]] = {dtype.char: code for code, dtype in DTYPE.items()}
-
-
-def supported(ufunc: np.ufunc) -> bool:
-    """Elementwise, one output, and found again under its name by the native side."""
-    name = ufunc.__name__
-    found = getattr(umath, name, None) is ufunc or getattr(np, name, None) is ufunc
-    return found and ufunc.signature is None and ufunc.nout == 1 and ufunc.nin <= 3
-
-
-@lru_cache(maxsize=4096)
-def find_loop(ufunc: np.ufunc, promotes: tuple[Promotes, ...], result: np.dtype[Any] | None = None) -> str:
-    """The signature of the inner loop that NumPy runs, as type characters. Raises NoRule if there is none, or one of unsupported types."""
-    fixed: dict[str, Any] = {} if result is None else {"signature": (None,) * ufunc.nin + (result,)}
-    try:
-        # resolve_dtypes only looks at dtypes and types; it raises NumPy's own error where there is no loop.
-        resolved = ufunc.resolve_dtypes((*promotes, None), **fixed)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise NoRule(f"no loop of {ufunc.__name__} for these operands") from error
-    if any(code_of(dtype) is None for dtype in resolved):
-        raise NoRule(f"the loop of {ufunc.__name__} has a type that is not supported")
-    loop = "".join(dtype.char for dtype in resolved[:-1]) + "->" + resolved[-1].char
-    if loop not in ufunc.types:
-        raise NoRule(f"{ufunc.__name__} has no plain loop {loop}")
-    return loop
-
-
-def loop_codes(loop: str) -> list[str]:
-    """The dtype codes of a loop's inputs and its output, in order."""
-    return [_CODE_OF_CHAR[char] for char in loop.replace("->", "")]
 
 
 def apply(b: Builder, ufunc: np.ufunc, operands: Sequence[Operand], result: np.dtype[Any] | None = None) -> ArrayValue:
@@ -108,7 +76,7 @@ def call_with_out(b: Builder, ufunc: np.ufunc, operands: Sequence[Operand], resu
     if all(op.array is None for op in operands):
         if not is_none(out) or result is not None:
             raise NoRule("a ufunc of scalars with options")
-        return scalar_ufunc(b, ufunc, operands, find_loop(ufunc, tuple(op.promotes for op in operands)))
+        return scalar_ufunc(b, ufunc, operands)
     value = apply(b, ufunc, operands, result)
     if is_none(out):
         return value
