@@ -88,6 +88,14 @@ def test_axis_functions(data: Any, shape: tuple[int, ...], name: str) -> None:
     check(name, x, *arguments)
 
 
+@pytest.mark.parametrize("shape", [(3,), (3, 4), (2, 3, 4)])
+def test_rollaxis(shape: tuple[int, ...]) -> None:
+    for axis in range(-len(shape) - 1, len(shape) + 1):
+        for start in range(-len(shape) - 1, len(shape) + 2):
+            check("rollaxis", ArraySpec("f8", shape, 1, "c", False), axis, Const(start))
+        check("rollaxis", ArraySpec("f8", shape, 1, "c", False), axis)
+
+
 @pytest.mark.parametrize("name", ["flipud", "fliplr"])
 def test_flips(name: str) -> None:
     check(name, ArraySpec("f8", (3, 4), 1, "c", False), must=True)
@@ -185,6 +193,19 @@ def test_copies(data: Any, shape: tuple[int, ...], name: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
+@given(st.data(), broadcastable(2))
+def test_copyto(data: Any, both: list[tuple[int, ...]]) -> None:
+    source = data.draw(st.one_of(specs(both[1]), numbers(), numbers().map(Const)))
+    check("copyto", data.draw(specs(both[0])), source)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), broadcastable(2), numbers())
+def test_putmask(data: Any, both: list[tuple[int, ...]], value: Any) -> None:
+    check("putmask", data.draw(specs(both[0])), data.draw(specs(both[1], st.just("b1"))), value)
+
+
+@settings(max_examples=200, deadline=None)
 @given(st.data(), shapes, numbers())
 def test_fill(data: Any, shape: tuple[int, ...], value: Any) -> None:
     check(".fill", data.draw(specs(shape)), value)
@@ -192,7 +213,7 @@ def test_fill(data: Any, shape: tuple[int, ...], value: Any) -> None:
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 
-REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "mean", "var", "std")
+REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "mean", "var", "std", "ptp")
 
 
 @settings(max_examples=200, deadline=None)
@@ -205,7 +226,7 @@ def test_reductions(data: Any, shape: tuple[int, ...], name: str, method: bool) 
     if name in ("sum", "prod", "mean"):
         kwargs |= _given(data, dtype=st.sampled_from((None, "f8", "i8", "f4")))
     others = [] if x.layout == "broadcast" else [[x.resized(tuple(n + 1 if n != 1 else 1 for n in shape), 9)]]
-    check(("." if method else "") + name, x, others=others, **kwargs)
+    check(("." if method and name != "ptp" else "") + name, x, others=others, **kwargs)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -214,7 +235,7 @@ def test_reductions(data: Any, shape: tuple[int, ...], name: str, method: bool) 
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_float_reductions_are_captured(dtype: str, name: str, axis: Any, keepdims: bool) -> None:
     for shape in ((7, 33), (40, 5)):
-        check("." + name, ArraySpec(dtype, shape, 1, "c", False), axis=Const(axis), keepdims=Const(keepdims), must=True)
+        check(name, ArraySpec(dtype, shape, 1, "c", False), axis=Const(axis), keepdims=Const(keepdims), must=True)
 
 
 # -- selection -----------------------------------------------------------------------------------------------------------

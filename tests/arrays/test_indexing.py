@@ -78,6 +78,16 @@ def test_setitem_of_numbers(data: Any, shape: tuple[int, ...], key: Any, value: 
     agree(setitem, operator.setitem, _make(x, key, Const(value) if constant else value), _make(x, key, Const(value) if constant else again))
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.data(), shapes, numbers(), st.booleans())
+def test_masked_assignment(data: Any, shape: tuple[int, ...], value: Any, same: bool) -> None:
+    x = data.draw(specs(shape))
+    mask = data.draw(specs(shape if same else data.draw(shapes), st.just("b1")))
+    grown = tuple(n + 1 for n in shape)
+    others = [_make(x.resized(grown, 1), mask.resized(grown, 2), value), _make(x, mask.resized(grown, 2), value)]
+    agree(setitem, operator.setitem, _make(x, mask, value), *([] if "broadcast" in (x.layout, mask.layout) else others))
+
+
 @pytest.mark.parametrize(
     "source, target", [(slice(None, -1), slice(1, None)), (slice(1, None), slice(None, -1)), (slice(None, None, -1), slice(None))]
 )

@@ -1,7 +1,10 @@
 """Small functions that together use every kind of control flow; `test_splice` runs them with sites everywhere.
 
+Odd style is the point here: several statements a line, split expressions, names that do not exist.
 Every `case_*` function takes no arguments and returns something comparable, or raises. This module is also run as text.
 """
+# ruff: noqa
+# fmt: off
 
 import asyncio
 import contextlib

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tierup.bytecode.verify import VerificationError, verify_fields
 
 from .rawcode import Instr, function

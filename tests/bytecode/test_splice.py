@@ -10,6 +10,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
+
 from tierup.bytecode.assemble import assemble
 from tierup.bytecode.concrete import Program, decode, expand_superinstructions
 from tierup.bytecode.flow import Flow

@@ -1,8 +1,8 @@
 """Puts sites and their hit blocks into a program.
 
-A site is a truth test of a constant in front of an instruction (without exits it is only tested, nothing follows from it). Where the constant is false, the original instructions follow, untouched;
-where it is true it has already written locals and stack into the frame, and control goes to a hit block behind the end of the code,
-which brings the stack to the landing's depth and jumps there.
+A site is a truth test of a constant in front of an instruction (one without exits is only tested, nothing follows from it). Where the
+constant is false, the original instructions follow, untouched; where it is true it has already written locals and stack into the frame,
+and control goes to a hit block behind the end of the code, which brings the stack to the landing's depth and jumps there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stress modes of the mechanism, for tests: `TIERUP_STRESS=miss`, `hit` or `exit:K`.
 
-All put a site at every legal boundary. `miss`: sites never look up. `hit`: every site is hot at once and even regions without array operations
-are compiled. `exit:K`: as hit, but a region ends after a pseudo-random number of instructions, K on average.
+All put a site at every legal boundary. `miss`: sites never look up. `hit`: every site is hot at once and even regions without array
+operations are compiled. `exit:K`: as hit, but a region ends after a pseudo-random number of instructions, K on average.
 """
 
 from __future__ import annotations

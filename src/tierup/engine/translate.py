@@ -13,9 +13,9 @@ from tierup.bytecode.concrete import decode, expand_superinstructions
 from tierup.capture.executor import Request, capture
 from tierup.capture.outcome import BreakPoint, Captured, Rejected
 from tierup.capture.scope import Listing
-from tierup.engine import stress
+from tierup.engine import places, stress
 from tierup.engine.profit import pays
-from tierup.engine.units import Generation, SiteState, Specialisation, Unit, make_listing, unit_of
+from tierup.engine.units import MAX_EXITS, Generation, SiteState, Specialisation, Unit, make_listing, unit_of
 from tierup.graph.printer import print_graph
 from tierup.guards.lower import lower_checks
 from tierup.native.compile import compile_graph
@@ -23,6 +23,8 @@ from tierup.runtime import config, events, stats
 
 MAX_SPECIALISATIONS = 64
 MAX_FAILURES = 12
+_RARE_ALARMS = 32
+"""Runs for each that leaves at run time, from which on a region is kept."""
 _NOTHING_BEHIND = frozenset({Op.RETURN_VALUE, Op.RETURN_CONST, Op.JUMP, Op.GET_ITER, Op.FOR_ITER, Op.END_FOR, Op.RAISE})
 """Instructions behind which no new region can begin (loops have their sites from the start), and at which none does."""
 
@@ -184,6 +186,7 @@ def _rejected(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFr
     state.reasons[outcome.reason] += 1
     events.record("rejected", outcome.reason, unit.filename, unit.line(state.index), unit.name)
     moved = outcome.stop.promising and _follow(unit, state, outcome.stop, outcome.stop.index)
+    moved = _want(unit, state, outcome.wanted) or moved
     if not state.specs and state.failures >= 3:
         state.dead = True
         events.record("abandoned", outcome.reason, unit.filename, unit.line(state.index), unit.name)
@@ -193,6 +196,14 @@ def _rejected(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFr
     if not state.dead:
         events.record("backoff", outcome.reason, unit.filename, unit.line(state.index), unit.name)
     return False
+
+
+def _want(unit: Unit, state: SiteState, landing: int) -> bool:
+    """Ask the next generation for a landing at which this site's region would rather end. True if it does not have it yet."""
+    if landing < 0 or unit.is_module or landing in state.targets() or len(state.exits) >= MAX_EXITS:
+        return False
+    unit.add_exit(state, landing, places.top_is_null(unit.flow, landing))
+    return True
 
 
 def _follow(unit: Unit, state: SiteState, stop: BreakPoint, landing: int) -> bool:
@@ -231,15 +242,24 @@ def _specialise(unit: Unit, state: SiteState, site: _core.Site, live: _core.Live
     if new_exit:
         unit.add_exit(state, outcome.landing, outcome.top_null)
     grew = _follow(unit, state, outcome.stop, outcome.landing)
-    if (new_exit or grew) and not unit.is_module and unit.regenerate():
-        unit.swap(live.function, live.code)
+    better = outcome.wanted != outcome.landing and _want(unit, state, outcome.wanted)
     unit.install(state)
+    if better:
+        # This code goes on with the shorter region; the next one tries for the longer.
+        state.specs.remove(spec)
+    if (new_exit or grew or better) and not unit.is_module and unit.regenerate():
+        unit.swap(live.function, live.code)
     site.countdown = unit.countdown(state)
     return True
 
 
 def _alarmed(unit: Unit, state: SiteState, site: _core.Site) -> bool:
-    """The same region again: its checks hold but it left at run time (an overflow, a floating-point alarm). Wait, ever longer."""
+    """The same region again: its checks hold but it left at run time (an overflow, a floating-point alarm). If that is not rare, wait, ever
+    longer."""
+    plans = [spec.compiled.plan for spec in state.specs]
+    if sum(plan.runs for plan in plans) > _RARE_ALARMS * (1 + sum(plan.alarms for plan in plans)):
+        site.countdown = _RARE_ALARMS
+        return False
     state.failures += 1
     state.suspended = True
     unit.install(state)

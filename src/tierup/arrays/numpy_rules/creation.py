@@ -16,8 +16,8 @@ from tierup.arrays.numpy_rules.arguments import (
     shape_argument,
     signature,
 )
-from tierup.arrays.numpy_rules.dtypes import dtype_argument, required_dtype
-from tierup.arrays.numpy_rules.indexing import fill, number_node
+from tierup.arrays.numpy_rules.dtypes import dtype_argument, required_dtype, same_kind
+from tierup.arrays.numpy_rules.indexing import fill, masked_store, number_node, setitem
 from tierup.arrays.numpy_rules.operands import operand
 from tierup.arrays.protocol import Rule
 from tierup.arrays.values import ArrayValue, ConstValue, Value
@@ -207,6 +207,31 @@ def array_function(b: Builder, bound: Bound) -> Value:
     fresh = bound["copy"] is None or constant(bound["copy"], True, None)
     array = array_argument(bound["object"])
     return converted(b, array, dtype_argument(bound["dtype"]) or array.dtype, bool(fresh))
+
+
+@signature("dst, src, casting=, where=")
+def copyto(b: Builder, bound: Bound) -> Value:
+    """np.copyto(dst, src): as dst[...] = src, but only with same-kind casts."""
+    constant(bound["casting"], "same_kind")
+    constant(bound["where"], True)
+    target, value = array_argument(bound["dst"]), bound["src"]
+    assert value is not None
+    source = operand(value)
+    if (source.weak is not None and target.dtype == "b1") or (source.weak is None and not same_kind(source.code, target.dtype)):
+        raise NoRule("a cast that is not of the same kind")
+    setitem(b, target, ConstValue(Ellipsis), value)
+    return _NOTHING
+
+
+@signature("a, mask, values")
+def putmask(b: Builder, bound: Bound) -> Value:
+    """np.putmask(a, mask, number)"""
+    value = bound["values"]
+    assert value is not None
+    target = array_argument(bound["a"])
+    stores.require_writeable(target)
+    masked_store(b, target, array_argument(bound["mask"]), value)
+    return _NOTHING
 
 
 @signature("a, value")

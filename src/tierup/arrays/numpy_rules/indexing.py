@@ -32,6 +32,9 @@ def getitem(b: Builder, array: ArrayValue, index: Value) -> Value:
 def setitem(b: Builder, array: ArrayValue, index: Value, value: Value) -> None:
     """array[index] = value"""
     stores.require_writeable(array)
+    if isinstance(index, ArrayValue):
+        masked_store(b, array, index, value)
+        return
     target = _view(b, array, _parts(b, index, array.ndim))
     if isinstance(value, ArrayValue):
         if stores.same_view(target.node, value.node):
@@ -46,6 +49,17 @@ def fill(b: Builder, array: ArrayValue, value: Value) -> None:
     """array.fill(value)"""
     stores.require_writeable(array)
     b.node("store", (array.node, number_node(b, array.dtype, value)), NOTHING)
+
+
+def masked_store(b: Builder, array: ArrayValue, mask: ArrayValue, value: Value) -> None:
+    """array[mask] = number: the number where the mask holds, what is there elsewhere."""
+    if mask.dtype != "b1" or mask.ndim != array.ndim or isinstance(value, ArrayValue):
+        raise NoRule("an assignment by an array of indices, or of an array by a mask")
+    for axis in range(array.ndim):
+        if not b.compare("eq", b.dim(mask, axis), b.dim(array, axis)):
+            raise NoRule("a mask of another shape")
+    chosen = b.array("where", (mask.node, number_node(b, array.dtype, value), array.node), array.dtype, array.shape)
+    b.node("store", (array.node, chosen.node), NOTHING)
 
 
 def _array_value(b: Builder, target: ArrayValue, value: ArrayValue) -> Node:

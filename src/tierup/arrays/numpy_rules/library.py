@@ -128,6 +128,11 @@ def _ndim_function(b: Builder, bound: Bound) -> Value:
     return ConstValue(array_argument(bound["a"]).ndim)
 
 
+@signature("a, /")
+def _at_least_1d(b: Builder, bound: Bound) -> Value:
+    return array_argument(bound["a"])
+
+
 @signature("a, out=")
 def _conjugate_method(b: Builder, bound: Bound) -> Value:
     """a.conj(): the array itself if it is real (calculation.c, PyArray_Conjugate)."""
@@ -184,10 +189,12 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "asanyarray": creation.asarray,
     "asarray": creation.asarray,
     "ascontiguousarray": creation.ascontiguousarray,
+    "atleast_1d": _at_least_1d,
     "astype": creation.astype_function,
     "broadcast_to": views.broadcast_to,
     "clip": selection.clip_function,
     "copy": creation.copy_function,
+    "copyto": creation.copyto,
     "diff": selection.diff,
     "empty": creation.empty,
     "empty_like": creation.empty_like,
@@ -209,9 +216,12 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "outer": selection.outer,
     "permute_dims": views.transpose_function,
     "prod": reductions.prod_rule,
+    "ptp": reductions.ptp,
+    "putmask": creation.putmask,
     "ravel": views.ravel,
     "real": views.real_function,
     "reshape": views.reshape_function,
+    "rollaxis": views.rollaxis,
     "round": selection.round_rule,
     "shape": _shape_function,
     "size": _size_function,

@@ -24,7 +24,7 @@ from tierup.arrays.numpy_rules.indexing import view_index
 from tierup.arrays.numpy_rules.loops import find_loop
 from tierup.arrays.numpy_rules.operands import Operand, operand
 from tierup.arrays.numpy_rules.scalars import load, scalar_ufunc
-from tierup.arrays.numpy_rules.ufuncs import apply
+from tierup.arrays.numpy_rules.ufuncs import apply, call_with_out
 from tierup.arrays.protocol import Rule
 from tierup.arrays.values import ArrayValue, ConstValue, ScalarValue, Value
 from tierup.graph.ir import ScalarType
@@ -128,6 +128,16 @@ def _logical(ufunc: np.ufunc) -> Rule:
         return reduce(b, stores.truth(b, array), ufunc, axis, flag(bound["keepdims"], False))
 
     return rule
+
+
+@signature("a, axis=, out=, keepdims=")
+def ptp(b: Builder, bound: Bound) -> Value:
+    """np.ptp(a, axis): the maximum minus the minimum."""
+    require_absent(bound, "out")
+    array = array_argument(bound["a"])
+    axis, keepdims = _axis(b, bound["axis"], array.ndim), flag(bound["keepdims"], False)
+    ends = [operand(reduce(b, array, ufunc, axis, keepdims)) for ufunc in (np.maximum, np.minimum)]
+    return call_with_out(b, np.subtract, ends, None, None)
 
 
 sum_rule: Final = _summing(np.add)

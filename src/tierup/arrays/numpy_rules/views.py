@@ -113,6 +113,24 @@ def moveaxis(b: Builder, bound: Bound) -> Value:
     return view_transpose(b, array, tuple(order))
 
 
+@signature("a, axis, start=")
+def rollaxis(b: Builder, bound: Bound) -> Value:
+    """np.rollaxis(a, axis, start=0)"""
+    array, axis = array_argument(bound["a"]), bound["axis"]
+    assert axis is not None
+    moved = axis_argument(b, axis, array.ndim)
+    start = 0 if bound["start"] is None else b.concrete(bound["start"])
+    start += array.ndim if start < 0 else 0
+    if not 0 <= start <= array.ndim:
+        raise NoRule("an axis out of bounds")
+    start -= moved < start
+    if moved == start:
+        return view_whole(b, array)
+    order = [other for other in range(array.ndim) if other != moved]
+    order.insert(start, moved)
+    return view_transpose(b, array, tuple(order))
+
+
 # -- reshaping ------------------------------------------------------------------------------------------------------
 
 
