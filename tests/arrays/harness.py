@@ -122,7 +122,18 @@ class Captured:
         wanted: list[Node] = []
         _nodes(self.result, wanted)
         found = evaluate(self.session.graph, objects, wanted)
+        if isinstance(self.result, ArrayValue):
+            check_claims(self.result, found[0])
         return _rebuild(self.result, dict(zip(wanted, found, strict=True)))
+
+
+def check_claims(value: ArrayValue, a: np.ndarray) -> None:
+    """What a rule says of an array must be true of every array it can be."""
+    assert (value.ndim, np.dtype(value.dtype)) == (a.ndim, a.dtype)
+    assert a.flags.c_contiguous or not value.ccontig
+    assert value.writeable == a.flags.writeable
+    strides = [abs(stride) for stride, n in zip(a.strides, a.shape, strict=True) if n > 1]
+    assert not value.corder or a.size == 0 or (strides == sorted(strides, reverse=True) and (0 not in strides or len(strides) == 1))
 
 
 def _nodes(value: Value | None, into: list[Node]) -> None:

@@ -11,7 +11,7 @@ from tierup.bytecode.assemble import assemble, assemble_fields, stack_depths, st
 from tierup.bytecode.concrete import decode, expand_superinstructions, fuse_superinstructions
 from tierup.bytecode.effects import effects
 from tierup.bytecode.opcodes import table
-from tierup.bytecode.tables import decode_exceptions, decode_locations, encode_exceptions, encode_locations
+from tierup.bytecode.tables import covered_units, decode_exceptions, decode_locations, encode_exceptions, encode_locations
 from tierup.bytecode.verify import verify_fields
 
 from .corpus import library
@@ -132,9 +132,12 @@ def test_location_table() -> None:
     data = encode_locations(runs, 10)
     flat = [p for units, p in runs for _ in range(units)]
     assert [p for units, p in decode_locations(data, 10) for _ in range(units)] == flat
+    assert covered_units(data) == len(flat)
     for cut in range(1, len(data)):
         try:
             units = sum(u for u, _ in decode_locations(data[:cut], 10))
         except ValueError:
+            with pytest.raises(ValueError, match="malformed"):
+                covered_units(data[:cut])
             continue
-        assert units < len(flat)
+        assert units == covered_units(data[:cut]) < len(flat)

@@ -586,8 +586,8 @@ def test_line_table() -> None:
     refused(function(linetable=b""), "covers 0 of 3")
     refused(function(linetable=b"\xf8"), "covers 1 of 3")
     refused(function(linetable=b"\xfc"), "covers 5 of 3")
-    refused(function(linetable=b"\xf2\xe8\x40"), "cut short")
-    refused(function(linetable=b"\x00"), "no entry mark")
+    refused(function(linetable=b"\xf2\xe8\x40"), "malformed at byte 0")
+    refused(function(linetable=b"\x00"), "malformed at byte 0")
 
 
 @pytest.mark.parametrize("value", [[], {}, set(), bytearray()])

@@ -75,8 +75,8 @@ class ArrayValue(Value):
     """Known (guarded or by construction) to be C-contiguous."""
     writeable: bool = True
     corder: bool = False
-    """Known to have its axes in C order: absolute strides never grow from one axis to the next and none is zero, axes of length one
-    aside. Slices of a C-contiguous array are; NumPy's K order is C order for them."""
+    """Known to have its axes in C order: absolute strides never grow from one axis to the next and none is zero (unless it is the only
+    one), axes of length one aside. Slices of a C-contiguous array are; NumPy's K order is C order for them."""
 
     @property
     def ordered(self) -> bool:

@@ -41,10 +41,10 @@ class Masks:
 
     __slots__ = ("bools", "bound", "cells", "consts", "depth", "free", "made", "nulls")
 
-    def __init__(self, scan: Scan, state: State) -> None:
+    def __init__(self, state: State, consts: tuple[object, ...], free: int) -> None:
         self.depth, self.nulls, self.bools, self.cells, self.bound, self.made = state
-        self.consts = scan.fields.consts
-        self.free = sum(1 << slot for slot, kind in enumerate(scan.kinds) if kind & KIND_FREE)
+        self.consts = consts
+        self.free = free
 
     def snapshot(self) -> State:
         return self.depth, self.nulls, self.bools, self.cells, self.bound, self.made
@@ -89,6 +89,7 @@ class _Interpreter:
         self.keeps_stack = _keeps_stack()
         self.deepest = 0
         self.deepest_at = 0
+        self.free = sum(1 << slot for slot, kind in enumerate(scan.kinds) if kind & KIND_FREE)
         self.everything = (1 << len(scan.kinds)) - 1
         self.landing_depths: list[tuple[int, int, int]] = []
 
@@ -166,7 +167,7 @@ class _Interpreter:
     def _start(self, k: int) -> Masks:
         state = self.states[k]
         assert state is not None
-        m = Masks(self.scan, state)
+        m = Masks(state, self.scan.fields.consts, self.free)
         if self.landings.hits and self.scan.starts[k] in self.landings.hits:
             m.nulls, m.bound, m.made = 0, self.everything, self.everything
         return m

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tierup.bytecode.fields import KIND_CELL, KIND_FREE, KIND_LOCAL, CodeFields
 from tierup.bytecode.opcodes import CO_ANY_GENERATOR, CO_VARARGS, CO_VARKEYWORDS, OpTable, table
-from tierup.bytecode.tables import decode_exceptions, decode_locations
+from tierup.bytecode.tables import covered_units, decode_exceptions
 
 
 class Fault(Exception):
@@ -110,7 +110,7 @@ def _smallest_stack() -> int:
 def _check_locations(fields: CodeFields) -> None:
     """20: every code unit has an entry, or `traceback` fails."""
     try:
-        covered = sum(units for units, _ in decode_locations(fields.linetable, fields.firstlineno))
+        covered = covered_units(fields.linetable)
     except ValueError as error:
         raise Fault(-1, str(error)) from None
     if covered != len(fields.code) // 2:

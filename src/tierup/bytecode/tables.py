@@ -3,6 +3,7 @@ locations (Objects/locations.md). Offsets are in code units."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 Position = tuple[int | None, int | None, int | None, int | None]
@@ -174,3 +175,19 @@ def decode_locations(data: bytes, firstlineno: int) -> Iterator[tuple[int, Posit
             second = reader.byte()
             column = code << 3 | second >> 4
             yield units, (line, line, column, column + (second & 15))
+
+
+_VARINT = rb"[\x40-\x7f]*[\x00-\x3f]"
+_ENTRIES = re.compile(
+    rb"(?:[\x80-\xcf][\x00-\x7f]|[\xd0-\xe7][\x00-\x7f]{2}|[\xe8-\xef]" + _VARINT + rb"|[\xf0-\xf7](?:" + _VARINT + rb"){4}|[\xf8-\xff])*"
+)
+_NO_HEADS = bytes(range(128))
+
+
+def covered_units(data: bytes) -> int:
+    """Code units that a location table covers. ValueError if it is malformed."""
+    match = _ENTRIES.match(data)
+    if match is None or match.end() != len(data):
+        raise ValueError(f"location table is malformed at byte {match.end() if match else 0}")
+    heads = data.translate(None, _NO_HEADS)
+    return len(heads) + sum([head & 7 for head in heads])
