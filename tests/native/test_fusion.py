@@ -162,6 +162,21 @@ def test_many_operations_become_few_kernels() -> None:
     assert got is not None and same_bits(got[0], want)
 
 
+def test_what_is_computed_twice_is_computed_once() -> None:
+    m = Maker()
+    x, y = m.array(f8(3)), m.array(f8(3))
+    m.same_shape(x, y)
+    differences = [m.ufunc("subtract", "dd->d", x, y) for _ in range(3)]
+    total = m.ufunc("add", "dd->d", m.ufunc("square", "d->d", differences[0]), m.ufunc("absolute", "d->d", differences[1]))
+    m.result(total, differences[2], m.ufunc("subtract", "dd->d", x, y))
+    compiled = m.compile()
+    assert kernel_sizes(compiled) == [5], "two of the four differences are results of their own, the others are one"
+    a, b = np.arange(9.0), np.ones(9)
+    got = run(compiled, [a, b])
+    assert got is not None and same_bits(got[0], np.square(a - b) + np.abs(a - b))
+    assert same_bits(got[1], a - b) and same_bits(got[2], a - b) and not np.shares_memory(got[1], got[2])
+
+
 def test_one_loop_needs_no_compilation() -> None:
     m = Maker()
     x = m.array(f8(3))

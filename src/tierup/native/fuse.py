@@ -7,7 +7,7 @@ the group become outputs; all others never reach memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -158,13 +158,17 @@ class Bound:
 
 
 class _Binder:
-    def __init__(self, target: Target) -> None:
+    """Turns the nodes of a group into operations. An operation that repeats an earlier one is that one, unless both results are outputs."""
+
+    def __init__(self, target: Target, outputs: Collection[Node]) -> None:
         self.target = target
+        self.outputs = outputs
         self.inputs: dict[Node, int] = {}
         self.scalars: dict[tuple[Node, str], int] = {}
         self.ops: list[KernelOp] = []
         self.made: dict[Node, int] = {}
-        self.casts: dict[tuple[Ref, str], Ref] = {}
+        self._known: dict[KernelOp, int] = {}
+        self._taken: set[int] = set()
 
     def operand(self, node: Node, dtype: str) -> Ref:
         """Where an operation finds `node` as `dtype`."""
@@ -174,10 +178,7 @@ class _Binder:
         assert isinstance(node.type, ArrayType)
         if node.type.dtype == dtype:
             return ref
-        if (ref, dtype) not in self.casts:
-            self.ops.append(KernelOp("cast", (node.type.dtype,), dtype, (ref,), implicit=True))
-            self.casts[ref, dtype] = Ref("t", len(self.ops) - 1)
-        return self.casts[ref, dtype]
+        return Ref("t", self.append(KernelOp("cast", (node.type.dtype,), dtype, (ref,), implicit=True)))
 
     def operands(self, node: Node, dtypes: tuple[str, ...]) -> tuple[Ref, ...]:
         return tuple(self.operand(a, d) for a, d in zip(node.args, dtypes, strict=True))
@@ -187,28 +188,40 @@ class _Binder:
             return Ref("t", self.made[node])
         return Ref("a", self.inputs.setdefault(node, len(self.inputs)))
 
+    def append(self, op: KernelOp) -> int:
+        """The index of the operation, which is new if none is like it."""
+        if op not in self._known:
+            self.ops.append(op)
+            self._known[op] = len(self.ops) - 1
+        return self._known[op]
+
     def add(self, node: Node) -> None:
+        op = self.operation(node)
+        if node in self.outputs and self._known.get(op) in self._taken:
+            del self._known[op]  # memory of its own
+        self.made[node] = self.append(op)
+        if node in self.outputs:
+            self._taken.add(self.made[node])
+
+    def operation(self, node: Node) -> KernelOp:
         assert isinstance(node.type, ArrayType)
         out = node.type.dtype
         if node.op == "astype":
             source = node.args[0]
             assert isinstance(source.type, ArrayType)
-            self.ops.append(KernelOp("cast", (source.type.dtype,), out, (self.array(source),)))
-        elif node.op == "where":
-            self.ops.append(KernelOp("where", ("b1", out, out), out, self.operands(node, ("b1", out, out))))
-        else:
-            name, loop = str(node.attrs["name"]), str(node.attrs["loop"])
-            ins, result = loop_dtypes(loop)
-            operands = self.operands(node, ins)
-            scalars = tuple(r.kind == "s" for r in operands)
-            call = not is_generated(name, ins, result, scalars, self.target)
-            self.ops.append(KernelOp(name, ins, result, operands, loop, call))
-        self.made[node] = len(self.ops) - 1
+            return KernelOp("cast", (source.type.dtype,), out, (self.array(source),))
+        if node.op == "where":
+            return KernelOp("where", ("b1", out, out), out, self.operands(node, ("b1", out, out)))
+        name, loop = str(node.attrs["name"]), str(node.attrs["loop"])
+        ins, result = loop_dtypes(loop)
+        operands = self.operands(node, ins)
+        scalars = tuple(r.kind == "s" for r in operands)
+        return KernelOp(name, ins, result, operands, loop, not is_generated(name, ins, result, scalars, self.target))
 
 
 def bind(group: Group, target: Target) -> Bound:
     """The kernel of a group whose outputs are known."""
-    b = _Binder(target)
+    b = _Binder(target, set(group.outputs))
     for node in group.nodes:
         b.add(node)
     spec = KernelSpec(

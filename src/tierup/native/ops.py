@@ -164,8 +164,10 @@ Emit = Callable[[Emitter, list[Vec], str], Vec]
 # -- arithmetic ------------------------------------------------------------------------------------------------
 
 
-def _arith(float_op: str, int_op: str) -> Emit:
+def _arith(float_op: str, int_op: str, bool_op: str = "") -> Emit:
     def emit(e: Emitter, v: list[Vec], out: str) -> Vec:
+        if out == "b1":
+            return _truth(bool_op)(e, v, out)
         t = llvm_type(out)
         if is_complex(out):
             return Vec(out, e.fp(float_op, t, v[0].name, v[1].name), e.fp(float_op, t, v[0].im, v[1].im))
@@ -346,9 +348,24 @@ def _choose(e: Emitter, dtype: str, greater: bool, a: str, b: str) -> str:
 
 def _extremum(greater: bool) -> Emit:
     def emit(e: Emitter, v: list[Vec], out: str) -> Vec:
+        if out == "b1":
+            return _truth("or" if greater else "and")(e, v, out)
         return Vec(out, _choose(e, out, greater, v[0].name, v[1].name))
 
     return emit
+
+
+def _sign(e: Emitter, v: list[Vec], out: str) -> Vec:
+    """1, -1, 0.0 (also of -0.0), or the NaN itself."""
+    t, x = llvm_type(out), v[0].name
+    if out not in _FLOATS:
+        positive = e.select(e.icmp("ne", t, x, "zeroinitializer"), t, e.splat(t, "1"), "zeroinitializer")
+        if out not in _SIGNED:
+            return Vec(out, positive)
+        return Vec(out, e.select(e.icmp("slt", t, x, "zeroinitializer"), t, e.splat(t, "-1"), positive))
+    r = e.select(e.fcmp("oeq", t, x, "zeroinitializer"), t, "zeroinitializer", x)
+    r = e.select(e.fcmp("olt", t, x, "zeroinitializer"), t, e.splat(t, "-1.0"), r)
+    return Vec(out, e.select(e.fcmp("ogt", t, x, "zeroinitializer"), t, e.splat(t, "1.0"), r))
 
 
 def _clip(e: Emitter, v: list[Vec], out: str) -> Vec:
@@ -412,9 +429,9 @@ _ALL: Final = ("b1", *_NUMBERS)
 
 _TABLE: Final[dict[str, tuple[Emit, tuple[str, ...], str]]] = {
     # name: (emitter, dtypes of all inputs alike, output: 'same' or a dtype)
-    "add": (_arith("fadd", "add"), _NUMBERS, "same"),
+    "add": (_arith("fadd", "add", "or"), _ALL, "same"),
     "subtract": (_arith("fsub", "sub"), _NUMBERS, "same"),
-    "multiply": (_arith("fmul", "mul"), _REAL, "same"),
+    "multiply": (_arith("fmul", "mul", "and"), ("b1", *_REAL), "same"),
     "divide": (_divide, _FLOATS, "same"),
     "negative": (_negative, _NUMBERS, "same"),
     "positive": (_identity, _NUMBERS, "same"),
@@ -449,8 +466,9 @@ _TABLE: Final[dict[str, tuple[Emit, tuple[str, ...], str]]] = {
     "invert": (_invert, ("b1", *_INTS), "same"),
     "left_shift": (_shift(True), _INTS, "same"),
     "right_shift": (_shift(False), _INTS, "same"),
-    "maximum": (_extremum(True), _REAL, "same"),
-    "minimum": (_extremum(False), _REAL, "same"),
+    "maximum": (_extremum(True), ("b1", *_REAL), "same"),
+    "minimum": (_extremum(False), ("b1", *_REAL), "same"),
+    "sign": (_sign, _REAL, "same"),
     "clip": (_clip, _REAL, "same"),
 }
 
