@@ -112,16 +112,19 @@ class Kernel:
         walk: int = -1,
         name: str = "",
     ) -> None:
-        """address: of `void k(char**, const intptr_t*, intptr_t n, char *scratch, void **fns)`, or of a PyUFuncGenericFunction with numpy_loop=True
-        (then functions[0] = (address, data)). *_types: NumPy type numbers. scratch_per_element: bytes of scratch that the kernel needs
-        per element of a block. block: most elements a call may take (0: unlimited). cost: nanoseconds per element, for the thread threshold.
-        functions: (function pointer, data pointer) pairs handed over as fns[2*i], fns[2*i+1]. layout: for each operation of the fused chain the operand
-        numbers (0.. array inputs, then nin.. earlier operations; scalars do not appear); layout_out: for each output its operation;
-        used to find the memory order NumPy would give each output when the inputs' orders differ (see layout.c). An operand may carry LAYOUT_CAST
-        (NumPy casts it for the loop), LAYOUT_ITER (NumPy always iterates here: np.where, several outputs) or LAYOUT_COPY (the operation is copy("K"),
-        astype or empty_like of its one operand). identity: an element's bytes, what a reduction starts from.
-        walk: WALK_ANY if every element is computed alike, WALK_NUMPY (the default where there are functions) if the inner axis must be NumPy's,
-        WALK_FLAT if it calls loops that round differently for other strides: it MISSes unless NumPy would walk all operands in one stretch."""
+        """address: of `void k(char**, const intptr_t*, intptr_t n, char *scratch, void **fns)`, or of a PyUFuncGenericFunction with
+        numpy_loop=True (then functions[0] = (address, data)). *_types: NumPy type numbers. scratch_per_element: bytes of scratch that the
+        kernel needs per element of a block. block: most elements a call may take (0: unlimited). cost: nanoseconds per element, for the
+        thread threshold. functions: (function pointer, data pointer) pairs handed over as fns[2*i], fns[2*i+1].
+
+        layout: for each operation of the fused chain the operand numbers (0.. array inputs, then nin.. earlier operations; scalars do not
+        appear); layout_out: for each output its operation; used to find the memory order NumPy would give each output when the inputs'
+        orders differ (see layout.c). An operand may carry LAYOUT_CAST (NumPy casts it for the loop), LAYOUT_ITER (NumPy always iterates
+        here: np.where, several outputs) or LAYOUT_COPY (the operation is copy("K"), astype or empty_like of its one operand).
+
+        identity: an element's bytes, what a reduction starts from. walk: WALK_ANY if every element is computed alike, WALK_NUMPY (the
+        default where there are functions) if the inner axis must be NumPy's, WALK_FLAT if it calls loops that round differently for other
+        strides: it MISSes unless NumPy would walk all operands in one stretch."""
     calls: int
     name: str
 
@@ -139,9 +142,10 @@ class Plan:
         slot_image: bytes,
         exit: Sequence[tuple[int, int, int]],
     ) -> None:
-        """code: int32 words (plan_ops.def). slot_image: initial contents of the 16-byte scalar slots (constants). exit: (kind, slot, register) entries.
-        Raises ValueError naming the instruction where a register, constant or kernel index is out of range, a register is read before it is set,
-        floating-point flags are not tested before the first store and the end, or something follows a store that may fail."""
+        """code: int32 words (plan_ops.def). slot_image: initial contents of the 16-byte scalar slots (constants). exit: (kind, slot,
+        register) entries. Raises ValueError naming the instruction where a register, constant or kernel index is out of range, a register
+        is read before it is set, floating-point flags are not tested before the first store and the end, or something follows a store
+        that may fail."""
     runs: int
     """Executions, misses included."""
     alarms: int
