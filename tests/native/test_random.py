@@ -206,3 +206,26 @@ def test_threads_change_no_bit(data: st.DataObject) -> None:
             _core.set_num_threads(threads)
     if got is not None:
         assert all(same_bits(have, want) for have, want in zip(got, wanted, strict=True))
+
+
+def test_a_large_kernel_on_any_number_of_threads() -> None:
+    """With NumPy's loops in blocks and without, strided and not, broadcast and not."""
+    m = Maker()
+    x, y = m.array(np.ones((3, 3))), m.array(np.ones((3, 3)))
+    m.same_shape(x, y)
+    t = m.ufunc("add", "dd->d", x, y)
+    m.result(m.ufunc("multiply", "dd->d", m.ufunc("sin", "d->d", t), t), m.ufunc("maximum", "dd->d", m.ufunc("square", "d->d", y), t))
+    compiled = m.compile()
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 300, 2100))
+    threads = _core.num_threads()
+    try:
+        for count in (1, 2, 3):
+            _core.set_num_threads(count)
+            for p, q in ((a, b), (a[:, ::2], b[:, ::2]), (a.T, b.T), (a[::-1], b), (a.T, np.ascontiguousarray(b.T))):
+                got = run(compiled, [p, q])
+                assert got is not None
+                s = p + q
+                assert same_bits(got[0], np.sin(s) * s) and same_bits(got[1], np.maximum(np.square(q), s))
+    finally:
+        _core.set_num_threads(threads)

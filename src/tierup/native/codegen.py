@@ -123,6 +123,7 @@ class _Segments:
         if is_complex(dtype):
             second = e.let(f"getelementptr {t}, ptr {pointer}, i64 1")
             v.im = self._splat(e, t, e.let(f"load {t}, ptr {second}, align {align}"))
+            e.pairs_of(v)
         return v
 
     def _load(self, e: Emitter, pointer: str, index: str, dtype: str) -> Vec:
@@ -131,22 +132,16 @@ class _Segments:
         if not is_complex(dtype):
             at = e.let(f"getelementptr {t}, ptr {pointer}, i64 {index}")
             return Vec(dtype, e.let(f"load {e.vec(t)}, ptr {at}, align {align}"))
-        pair = e.let(f"getelementptr {{ {t}, {t} }}, ptr {pointer}, i64 {index}")
-        both = f"<{2 * self.lanes} x {t}>"
-        v = e.let(f"load {both}, ptr {pair}, align {align}")
-        every_second = [", ".join(f"i32 {2 * k + part}" for k in range(self.lanes)) for part in (0, 1)]
-        re, im = (e.let(f"shufflevector {both} {v}, {both} poison, <{self.lanes} x i32> <{order}>") for order in every_second)
-        return Vec(dtype, re, im)
+        at = e.let(f"getelementptr {{ {t}, {t} }}, ptr {pointer}, i64 {index}")
+        return Vec(dtype, pairs=e.let(f"load {e.vec(t, 2)}, ptr {at}, align {align}"))
 
     def _store(self, e: Emitter, pointer: str, v: Vec) -> None:
         t = llvm_type(v.dtype)
         align = ITEMSIZE[component(v.dtype)]
-        name = e.bytes_of(v)
-        if not is_complex(v.dtype):
-            at = e.let(f"getelementptr {t}, ptr {pointer}, i64 %i")
-            e.line(f"store {e.vec(t)} {name}, ptr {at}, align {align}")
+        if is_complex(v.dtype):
+            at = e.let(f"getelementptr {{ {t}, {t} }}, ptr {pointer}, i64 %i")
+            e.line(f"store {e.vec(t, 2)} {e.pairs_of(v)}, ptr {at}, align {align}")
             return
-        order = ", ".join(f"i32 {k}, i32 {self.lanes + k}" for k in range(self.lanes))
-        both = e.let(f"shufflevector {e.vec(t)} {name}, {e.vec(t)} {v.im}, <{2 * self.lanes} x i32> <{order}>")
-        at = e.let(f"getelementptr {{ {t}, {t} }}, ptr {pointer}, i64 %i")
-        e.line(f"store <{2 * self.lanes} x {t}> {both}, ptr {at}, align {align}")
+        name = e.bytes_of(v)
+        at = e.let(f"getelementptr {t}, ptr {pointer}, i64 %i")
+        e.line(f"store {e.vec(t)} {name}, ptr {at}, align {align}")

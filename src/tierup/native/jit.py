@@ -51,14 +51,20 @@ def load(codes: Sequence[Code]) -> Loaded:
 
 
 def _map_executable(image: bytes) -> mmap.mmap:
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("tierup", os.MFD_CLOEXEC)
-        try:
-            with os.fdopen(os.dup(fd), "wb") as f:
-                f.write(image)
-            return mmap.mmap(fd, len(image), flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
-        finally:
-            os.close(fd)
-    memory = mmap.mmap(-1, len(image), prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    memory.write(image)
-    return memory
+    try:
+        return _map_file(image)
+    except (AttributeError, OSError):  # no memfd on this system, or not allowed
+        memory = mmap.mmap(-1, len(image), prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        memory.write(image)
+        return memory
+
+
+def _map_file(image: bytes) -> mmap.mmap:
+    """Through a file without a name: written by one way, executed by another."""
+    fd = os.memfd_create("tierup", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(fd), "wb") as f:
+            f.write(image)
+        return mmap.mmap(fd, len(image), flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+    finally:
+        os.close(fd)

@@ -17,8 +17,11 @@ class NoLoop(Exception):
 
 @functools.cache
 def find_ufunc(name: str) -> np.ufunc:
-    """The ufunc of that name; also those behind Python functions, such as clip. Raises NoLoop."""
-    for where in (np, importlib.import_module("numpy._core.umath")):
+    """The ufunc of that name; also those behind Python functions, such as clip. Raises NoLoop.
+
+    NumPy's C module comes first: whoever rebinds `numpy.add` does not change what an operator does.
+    """
+    for where in (importlib.import_module("numpy._core.umath"), np):
         found = getattr(where, name, None)
         if isinstance(found, np.ufunc):
             return found

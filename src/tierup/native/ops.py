@@ -39,12 +39,14 @@ def is_complex(dtype: str) -> bool:
 
 @dataclass(slots=True)
 class Vec:
-    """A value in registers. Complex values have `im`; bools are a byte vector (`name`), a mask of bits (`mask`), or both."""
+    """A value in registers. Bools are a byte vector (`name`), a mask of bits (`mask`), or both of them. Complex values are two vectors
+    (`name` and `im`), or one as in memory with the parts in turn (`pairs`), or both forms."""
 
     dtype: str
     name: str = ""
     im: str = ""
     mask: str = ""
+    pairs: str = ""
 
 
 class Emitter:
@@ -70,8 +72,8 @@ class Emitter:
         self.line(f"{name} = {text}")
         return name
 
-    def vec(self, scalar: str) -> str:
-        return f"<{self.lanes} x {scalar}>"
+    def vec(self, scalar: str, factor: int = 1) -> str:
+        return f"<{self.lanes * factor} x {scalar}>"
 
     def splat(self, scalar: str, value: str) -> str:
         """A constant vector (integers, or floats as LLVM writes them)."""
@@ -79,14 +81,14 @@ class Emitter:
 
     # -- floating point ------------------------------------------------------------------------------------
 
-    def _suffix(self, scalar: str) -> str:
-        return f"v{self.lanes}" + {"float": "f32", "double": "f64"}.get(scalar, scalar)
+    def _suffix(self, scalar: str, factor: int = 1) -> str:
+        return f"v{self.lanes * factor}" + {"float": "f32", "double": "f64"}.get(scalar, scalar)
 
-    def fp(self, op: str, scalar: str, *args: str) -> str:
-        """A strict operation on vectors of one floating-point type, rounding to nearest where it rounds."""
-        ty = self.vec(scalar)
+    def fp(self, op: str, scalar: str, *args: str, factor: int = 1) -> str:
+        """A strict operation on vectors of one floating-point type, rounding to nearest where it rounds. factor: 2 for pairs."""
+        ty = self.vec(scalar, factor)
         rounds = op in ("fadd", "fsub", "fmul", "fdiv", "sqrt")
-        name = f"@llvm.experimental.constrained.{op}.{self._suffix(scalar)}"
+        name = f"@llvm.experimental.constrained.{op}.{self._suffix(scalar, factor)}"
         params = [ty] * len(args) + ["metadata"] * (2 if rounds else 1)
         self.declares[name] = f"declare {ty} {name}({', '.join(params)})"
         text = [f"{ty} {a}" for a in args]
@@ -143,12 +145,29 @@ class Emitter:
                 v.mask = self.icmp("ne", "i8", v.name, "zeroinitializer")
             return v.mask
         scalar = llvm_type(v.dtype)
+        self.parts_of(v)
         if component(v.dtype) in _FLOATS:
             m = self.fcmp("une", scalar, v.name, "zeroinitializer")
             if v.im:
                 m = self.binary("or", "i1", m, self.fcmp("une", scalar, v.im, "zeroinitializer"))
             return m
         return self.icmp("ne", scalar, v.name, "zeroinitializer")
+
+    def parts_of(self, v: Vec) -> Vec:
+        """v with real and imaginary parts as vectors of their own, if it is complex."""
+        if is_complex(v.dtype) and not v.name:
+            both = self.vec(llvm_type(v.dtype), 2)
+            order = [", ".join(f"i32 {2 * k + part}" for k in range(self.lanes)) for part in (0, 1)]
+            v.name, v.im = (self.let(f"shufflevector {both} {v.pairs}, {both} poison, <{self.lanes} x i32> <{o}>") for o in order)
+        return v
+
+    def pairs_of(self, v: Vec) -> str:
+        """A complex v as it lies in memory."""
+        if not v.pairs:
+            t = self.vec(llvm_type(v.dtype))
+            order = ", ".join(f"i32 {k}, i32 {self.lanes + k}" for k in range(self.lanes))
+            v.pairs = self.let(f"shufflevector {t} {v.name}, {t} {v.im}, <{2 * self.lanes} x i32> <{order}>")
+        return v.pairs
 
     def bytes_of(self, v: Vec) -> str:
         """The register of a plain value; a bool as bytes 0 and 1."""
@@ -170,7 +189,7 @@ def _arith(float_op: str, int_op: str, bool_op: str = "") -> Emit:
             return _truth(bool_op)(e, v, out)
         t = llvm_type(out)
         if is_complex(out):
-            return Vec(out, e.fp(float_op, t, v[0].name, v[1].name), e.fp(float_op, t, v[0].im, v[1].im))
+            return Vec(out, pairs=e.fp(float_op, t, e.pairs_of(v[0]), e.pairs_of(v[1]), factor=2))
         if out in _FLOATS:
             return Vec(out, e.fp(float_op, t, v[0].name, v[1].name))
         return Vec(out, e.binary(int_op, t, v[0].name, v[1].name))
@@ -193,8 +212,10 @@ def _reciprocal(e: Emitter, v: list[Vec], out: str) -> Vec:
 
 def _negative(e: Emitter, v: list[Vec], out: str) -> Vec:
     t = llvm_type(out)
-    if component(out) in _FLOATS:
-        return Vec(out, e.fneg(t, v[0].name), e.fneg(t, v[0].im) if v[0].im else "")
+    if is_complex(out):
+        return Vec(out, pairs=e.let(f"fneg {e.vec(t, 2)} {e.pairs_of(v[0])}"))
+    if out in _FLOATS:
+        return Vec(out, e.fneg(t, v[0].name))
     return Vec(out, e.binary("sub", t, "zeroinitializer", v[0].name))
 
 
@@ -203,7 +224,7 @@ def _identity(e: Emitter, v: list[Vec], out: str) -> Vec:
 
 
 def _conjugate(e: Emitter, v: list[Vec], out: str) -> Vec:
-    return Vec(out, v[0].name, e.fneg(llvm_type(out), v[0].im)) if v[0].im else v[0]
+    return Vec(out, e.parts_of(v[0]).name, e.fneg(llvm_type(out), v[0].im)) if is_complex(out) else v[0]
 
 
 def _absolute(e: Emitter, v: list[Vec], out: str) -> Vec:
@@ -234,6 +255,7 @@ def _compare(name: str) -> Emit:
     def emit(e: Emitter, v: list[Vec], out: str) -> Vec:
         dtype = v[0].dtype
         t = llvm_type(dtype)
+        v = [e.parts_of(x) for x in v]
         if component(dtype) in _FLOATS:
             m = e.fcmp(_FCMP[name], t, v[0].name, v[1].name)
             if is_complex(dtype):
@@ -263,6 +285,7 @@ def _not(e: Emitter, v: list[Vec], out: str) -> Vec:
 
 def _isnan(e: Emitter, v: list[Vec], out: str) -> Vec:
     t = llvm_type(v[0].dtype)
+    e.parts_of(v[0])
     m = e.fcmp("uno", t, v[0].name, v[0].name)
     if v[0].im:
         m = e.binary("or", "i1", m, e.fcmp("uno", t, v[0].im, v[0].im))
@@ -273,6 +296,7 @@ def _against_inf(pred: str, join: str) -> Emit:
     def emit(e: Emitter, v: list[Vec], out: str) -> Vec:
         t = llvm_type(v[0].dtype)
         inf = e.splat(t, "0x7FF0000000000000")
+        e.parts_of(v[0])
         m = e.fcmp(pred, t, e.fabs(t, v[0].name), inf)
         if v[0].im:
             m = e.binary(join, "i1", m, e.fcmp(pred, t, e.fabs(t, v[0].im), inf))
@@ -381,7 +405,7 @@ def _clip(e: Emitter, v: list[Vec], out: str) -> Vec:
 
 
 def _where(e: Emitter, v: list[Vec], out: str) -> Vec:
-    mask, a, b = e.mask_of(v[0]), v[1], v[2]
+    mask, a, b = e.mask_of(v[0]), e.parts_of(v[1]), e.parts_of(v[2])
     t = llvm_type(out)
     if out == "b1":
         return Vec(out, e.select(mask, t, e.bytes_of(a), e.bytes_of(b)))
@@ -414,7 +438,7 @@ def _cast(e: Emitter, v: list[Vec], out: str) -> Vec:
     if out == "b1":
         return Vec(out, mask=e.mask_of(src))
     source, target = component(src.dtype), component(out)
-    re = _cast_real(e, e.bytes_of(src), source, target)
+    re = _cast_real(e, e.bytes_of(e.parts_of(src)), source, target)
     if not is_complex(out):
         return Vec(out, re)
     im = _cast_real(e, src.im, source, target) if src.im else e.splat(llvm_type(out), "0.0")
