@@ -48,6 +48,8 @@ class Expressions:
     chooser: Chooser
     moves_only: bool = False
     """Only move values around: then NaN payloads are compared, too."""
+    smooth: bool = False
+    """Little that ends a region: long graphs."""
     scope: dict[str, Kind] = field(default_factory=dict)
     depth: int = 0
     names: int = 0
@@ -99,8 +101,8 @@ class Expressions:
             (10, self._binary),
             (5, self._scaled),
             (4, self._unary),
-            (3, self._view),
-            (3, self._select),
+            (4, self._view),
+            (4, self._select),
             (2, self._called),
             (1, self._cast),
             (1, self._reduced_rows),
@@ -271,11 +273,14 @@ class Expressions:
             ("branchy({}, k)", kind.flavour),
             ("BOX.scaled({}, by=2)", "f"),
             ("BOX.scaled({})", "f"),
-            ("OPAQUE({})", kind.flavour),
-            ("remember({})", kind.flavour),
-            ("HALF({})", "f"),
-            ("(lambda q, w=k: q + w)({})", kind.flavour),
         ]
+        if not self.smooth:
+            options += [
+                ("OPAQUE({})", kind.flavour),
+                ("remember({})", kind.flavour),
+                ("HALF({})", "f"),
+                ("(lambda q, w=k: q + w)({})", kind.flavour),
+            ]
         if kind.ndim == 1 and not kind.dims[0].startswith("<"):
             options.append(("np.cumsum({})", kind.flavour))
             options.append(("smooth({})", kind.flavour))
@@ -351,6 +356,8 @@ class Expressions:
             "COUNT < 3",
             "k",
             "isinstance(t, int)",
+            "a is b",
+            "a is b",
         ]
         found = self.array(lambda kind: kind.flavour in "fib")
         if found is not None:

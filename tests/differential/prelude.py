@@ -71,6 +71,7 @@ def remember(v, seen=[]):
     seen.append(len(seen))
     return v + len(seen)
 
+TOOLS = [lambda v: v + 1, lambda v: v * 2, affine]
 BUMP = counter(3)
 OPAQUE = Opaque()
 HALF = functools.partial(np.multiply, 0.5)

@@ -15,7 +15,10 @@ from .prelude import PRELUDE
 from .statements import Statement, Statements, render
 
 _SHAPES: list[tuple[int, tuple[str, ...]]] = [(8, ("n",)), (6, ("n", "m")), (3, ("m",)), (1, ("1", "m")), (1, ()), (1, ("n", "1"))]
-_DTYPES = {"f": ["f8", "f4", "f2"], "i": ["i8", "i4", "i2", "u1", "u8", "i1"], "b": ["?"], "c": ["c16", "c8"]}
+_SCALARS = ("1.5", "-0.5", "2.0", "0.0", "-0.0", "0.75", "1.5", "2.0", "1e200", "float('inf')", "3", "1e-320")
+_ITEMS = ("[1, 2.5]", "(1, 2.5)", "[2, 2.5]", "[1]", "[1, 2.5, 0]", "[]", "[1, None]", "[True, 2.5]", "[1.0, 2.5]")
+_OPTIONS = ('{"bias": 0.5, "gain": 2}', '{"gain": 2.0, "bias": 0.5}', '{"gain": 3}', '{"gain": 2, "bias": 0.5, "x": 1}', "None")
+_DTYPES = {"f": ["f8", "f4", "f8", "f4", "f4", "f2"], "i": ["i8", "i4", "i2", "u1", "u8", "i1"], "b": ["?"], "c": ["c16", "c8"]}
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,9 @@ class Generator(Statements):
         flavours = [self.pick("f", "f", "f", "f", "f", "f", "i", "i", "b", "c") for _ in range(2)]
         self.scope = {name: Kind("array", dims, flavour) for name, dims, flavour in zip("ab", shapes, flavours, strict=True)}
         self.scope["k"] = Kind("int", (), "i")
-        form = self.pick("plain", "plain", "plain", "plain", "plain", "method", "closure", "generator")
+        form = self.pick("plain", "plain", "plain", "plain", "plain", "method", "closure", "plain" if self.smooth else "generator")
         self.is_generator = form == "generator"
-        body = [self.statement() for _ in range(self.chooser.integer(3, 9))]
+        body = [self.statement() for _ in range(self.chooser.integer(3, 9) + (3 if self.smooth else 0))]
         body.append(self.result())
         if self.is_generator:
             body.insert(self.chooser.integer(0, len(body) - 1), f"yield {self.pick('a', 'b', 'k')}")
@@ -64,7 +67,7 @@ class Generator(Statements):
 
     @staticmethod
     def _frame(form: str) -> tuple[list[str], list[str], int]:
-        parameters = "a, b, k=2, s=1.5, t=None, *, flag=False"
+        parameters = "a, b, k=2, s=1.5, t=None, *, flag=False, items=(), opts=None"
         if form == "method":
             return ["class Host:", "    bias = 1", "    @jit", f"    def f(self, {parameters}):"], ["f = Host().f"], 2
         if form == "closure":
@@ -91,7 +94,7 @@ class Generator(Statements):
     def _calls(self, shapes: list[tuple[str, ...]], flavours: list[str]) -> list[str]:
         """The same specification a few times, then others, then the first again."""
         first = self._specification(flavours, plain=True)
-        plan = [first] * 6
+        plan = [first] * 7
         for _ in range(3):
             plan.append(self._varied(first, flavours))
         plan += [first, self._varied(first, flavours), first]
@@ -108,12 +111,28 @@ class Generator(Statements):
             "environment": "always",
             "k": 3,
             "t": "None",
+            "items": "[1, 2.5]",
+            "opts": '{"gain": 2, "bias": 0.5}',
         }
 
     def _varied(self, first: dict[str, Any], flavours: list[str]) -> dict[str, Any]:
         spec = dict(first)
         what = self.pick(
-            "size", "dtype", "layout", "values", "alias", "environment", "k", "kind", "everything", "size", "k", "values", "layout"
+            "size",
+            "dtype",
+            "layout",
+            "values",
+            "alias",
+            "environment",
+            "k",
+            "kind",
+            "everything",
+            "size",
+            "k",
+            "values",
+            "layout",
+            "containers",
+            "alias",
         )
         if what in ("size", "everything"):
             spec["n"], spec["m"] = self.pick(0, 1, 3, 6, 17, 70), self.pick(1, 2, 3, 5)
@@ -132,6 +151,9 @@ class Generator(Statements):
         if what == "k":
             spec["k"] = self.pick(0, 1, 2, 5, -3, 2**40, 2**70, "True", "np.int64(3)", "3.0", "np.float32(2)")
             spec["t"] = self.pick("None", "1", "'text'", "0.5", "(1, 2)")
+        if what in ("containers", "everything"):
+            spec["items"] = self.pick(*_ITEMS)
+            spec["opts"] = self.pick(*_OPTIONS)
         if what == "kind":
             spec["dtypes"] = [self.pick("f8", "i4", "?", "c16", "u2") for _ in flavours]
         return spec
@@ -141,9 +163,10 @@ class Generator(Statements):
         for i, dims in enumerate(shapes):
             shape = "".join(f"{1 if dim == '1' else spec[dim]}, " for dim in dims)
             arrays.append(f'make("{spec["dtypes"][i]}", ({shape}), "{spec["layouts"][i]}", {number + 5 * i}, "{spec["values"]}")')
-        scalar = self.pick("1.5", "-0.5", "2.0", "0.0", "-0.0", "0.75")
+        scalar = self.pick(*_SCALARS)
         flag = self.pick("True", "False")
-        arguments = f'{{"k": {spec["k"]}, "s": {scalar}, "t": {spec["t"]}, "flag": {flag}}}'
+        options = {"k": spec["k"], "s": scalar, "t": spec["t"], "flag": flag, "items": spec["items"], "opts": spec["opts"]}
+        arguments = "{" + ", ".join(f'"{name}": {value}' for name, value in options.items()) + "}"
         if spec["alias"] == "overlapping" and shapes[0] == shapes[1] == ("n",):
             pair = f'overlapping("{spec["dtypes"][0]}", {spec["n"]}, {number}, "{spec["values"]}")'
             return f'    ("{spec["environment"]}", lambda: ({pair}, {arguments})),'
@@ -165,4 +188,4 @@ def strategy() -> Any:
 
 
 def _generate(chooser: Chooser) -> Program:
-    return Generator(chooser, moves_only=chance(chooser, 8)).program()
+    return Generator(chooser, moves_only=chance(chooser, 8), smooth=chance(chooser, 50)).program()

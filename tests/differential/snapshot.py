@@ -7,6 +7,7 @@ values, types, memory layouts and the same identity and aliasing structure.
 from __future__ import annotations
 
 import re
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -168,16 +169,19 @@ class Snapshot:
         self.add(path, f"{head} {_ADDRESS.sub('0x', str(error))} suppress={error.__suppress_context__}")
         self.walk(path + ".args", error.args)
         self.walk(path + ".__dict__", dict(error.__dict__))
-        self._traceback(path, error.__traceback__)
+        self._traceback(path, error.__traceback__, vague=isinstance(error, UnboundLocalError) and sys.version_info < (3, 13))
         self.walk(path + ".__cause__", error.__cause__)
         self.walk(path + ".__context__", error.__context__)
 
-    def _traceback(self, path: str, link: types.TracebackType | None) -> None:
+    def _traceback(self, path: str, link: types.TracebackType | None, vague: bool) -> None:
+        """vague: leave the last position out. Once CPython 3.11 and 3.12 have fused a load with the store before it, an unbound local is
+        reported at the store."""
         while link is not None:
             code = link.tb_frame.f_code
             if code.co_filename == self.filename:
                 place = list(code.co_positions())[link.tb_lasti // 2]
-                self.add(path + ".tb", f"{code.co_qualname} line {link.tb_lineno} {place}")
+                where = "" if vague and link.tb_next is None else f"line {link.tb_lineno} {place}"
+                self.add(path + ".tb", f"{code.co_qualname} {where}")
                 for name, value in sorted(dict(link.tb_frame.f_locals).items()):
                     self.walk(f"{path}.tb.{code.co_name}.{name}", value)
             elif not code.co_filename.endswith("observe.py"):

@@ -146,6 +146,38 @@ class Statements(Expressions):
         )
         return f"{name} = {text}"
 
+    def floats(self) -> Statement:
+        """Arithmetic on Python floats."""
+        name = self.fresh("r")
+        known = ["s", "s", "SCALE", *self.variables(lambda kind: kind.what == "scalar" and kind.flavour == "f")]
+        self._define(name, Kind("scalar", (), "f"))
+        x, y = self.pick(*known), self.pick("k", "2", "0.5", *known)
+        text = self.pick("{0} * {1} + 1", "{0} - {1}", "{0} / ({1} + 3)", "abs({0})", "-{0}", "{0} ** 2", "min({0}, {1})", "max({0}, {1})")
+        rare = self.pick(
+            "{0} / {1}", "{0} ** {1}", "{0} // {1}", "{0} % {1}", "float({0})", "math.sqrt(abs({0}))", "{0} * 1e300", "int({0})"
+        )
+        return f"{name} = {(rare if self.chance(30) else text).format(x, y)}"
+
+    def containers_in(self) -> Statement:
+        """What comes in as a list and a dict, and functions picked from a list."""
+        found = self.array(lambda kind: kind.flavour == "f")
+        if found is None:
+            return "pass"
+        name, (x, kind) = self.fresh(), found
+        self._define(name, kind)
+        return self.pick(
+            f"{name} = {x} * len(items)",
+            f"{name} = {x} + items[0]" if self.chance(40) else f"{name} = {x} + (items[0] if items else 0)",
+            f"{name} = {x}\nfor item in items:\n    {name} = {name} + (item or 0)",
+            f"{name} = {x} * opts['gain']" if self.chance(40) else f"{name} = {x} * (opts['gain'] if opts else 1)",
+            f"{name} = {x}\nfor key in opts or ():\n    {name} = {name} * opts[key] + len(key)",
+            f"{name} = {x} - ('bias' in opts if opts else 3)",
+            f"{name} = TOOLS[k % 3]({x})",
+            f"{name} = {x} * (2 if t == 'text' else 3)",
+            f"{name} = {x} if isinstance(items, tuple) else {x} + 1",
+            f"{name} = {x} + sum(item or 0 for item in items)",
+        )
+
     def big_integer(self) -> Statement:
         big = ("(k + 2) ** 40", "(k + 7) * 10**18 * (k + 9)", "k * k * k * 2**60", "(k + 1) << 70", "2**62 + 2**62 + k")
         return f"{self.fresh('big')} = {self.pick(*big)}"
@@ -337,26 +369,16 @@ class Statements(Expressions):
 
     def statement(self) -> Statement:
         """One statement, simple or compound."""
-        simple: list[tuple[int, Callable[[], Statement]]] = [
-            (14, self.assign),
-            (8, self.write),
-            (3, self.copy_input),
-        ]
+        simple: list[tuple[int, Callable[[], Statement]]] = [(14, self.assign), (8, self.write), (3, self.copy_input), (2, self.pack)]
+        compound: list[tuple[int, Callable[[], Statement]]] = [(4, self.branch), (3, self.loop)]
         if not self.moves_only:
-            simple += [
-                (4, self.reduce),
-                (2, self.integers),
-                (1, self.big_integer),
-                (3, self.effects),
-                (2, self.stacked_break),
-                (2, self.attributes),
-                (1, self.closure),
-            ]
-        simple += [(2, self.pack), (1, self.forget)]
-        if self.depth >= 2:
-            return weighted(self.chooser, simple)()
-        compound: list[tuple[int, Callable[[], Statement]]] = [(4, self.branch), (4, self.loop), (2, self.guarded), (1, self.managed)]
-        return weighted(self.chooser, simple + compound)()
+            simple += [(5, self.reduce), (2, self.integers), (3, self.floats), (3, self.containers_in)]
+        if not self.smooth:
+            compound += [(2, self.guarded), (1, self.managed)]
+            simple.append((1, self.forget))
+        if not self.smooth and not self.moves_only:
+            simple += [(1, self.big_integer), (3, self.effects), (2, self.stacked_break), (2, self.attributes), (1, self.closure)]
+        return weighted(self.chooser, simple if self.depth >= 2 else simple + compound)()
 
     def result(self) -> str:
         names = self.variables(lambda kind: kind.what in ("array", "scalar", "int"))
