@@ -14,6 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
 import pytest
+
 from tierup.bytecode.fields import CodeFields, fields_of
 from tierup.bytecode.opcodes import table
 from tierup.bytecode.structure import scan
