@@ -11,6 +11,7 @@ import numpy as np
 from arrays.reference import Left, bits, evaluate
 from tierup.arrays.builder import Builder, NoRule
 from tierup.arrays.numpy_rules import LIBRARY
+from tierup.arrays.protocol import ArrayFacts
 from tierup.arrays.values import (
     ArrayValue,
     Buffer,
@@ -40,6 +41,7 @@ class Session:
     def __init__(self) -> None:
         self.graph = Graph("test")
         self.constants: dict[str, int] = {}
+        self.facts: dict[str, ArrayFacts] = {}
         self.builder = Builder(self.graph, self._guard)
 
     def _guard(self, value: ScalarValue) -> None:
@@ -56,7 +58,7 @@ class Session:
             return SliceValue(*(self.value(p, f"{source}.{n}") for p, n in zip(parts, ("start", "stop", "step"), strict=True)))
         origin = ObjectValue(source, obj)
         if LIBRARY.recognise(obj):
-            facts = LIBRARY.array_facts(obj)
+            facts = self.facts[source] = LIBRARY.array_facts(obj)
             node = self._node("array", source, ArrayType(facts.dtype, facts.ndim))
             return ArrayValue(node, obj.shape, Buffer(False, source), origin, facts.ccontig, facts.writeable)
         dtype = LIBRARY.is_numpy_scalar(obj)
@@ -117,6 +119,9 @@ class Captured:
         objects: dict[str, Any] = {}
         for name, arg in [*((str(i), arg) for i, arg in enumerate(args)), *(kwargs or {}).items()]:
             flatten(arg, name, objects)
+        for name, facts in self.session.facts.items():
+            if LIBRARY.array_facts(objects[name]) != facts:
+                raise Left("a guard failed")
         if not self.session.guards_hold(objects):
             raise Left("a guard failed")
         wanted: list[Node] = []

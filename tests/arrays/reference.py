@@ -168,6 +168,8 @@ def _index(node: Node, a: np.ndarray, i: int) -> np.ndarray:
 
 def _reshape(node: Node, a: np.ndarray, *shape: int) -> np.ndarray:
     _require(a.flags.c_contiguous and all(n >= 0 for n in shape) and int(np.prod(shape, dtype=object)) == a.size)
+    # NumPy keeps unusual strides of axes of length one if the shape stays the same, but not if a length was written as -1.
+    _require(a.size > 0 and (shape != a.shape or a.strides == np.empty(shape, a.dtype).strides))
     return a.reshape(shape)
 
 

@@ -130,13 +130,13 @@ def test_unary(data: Any, symbol: str, shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("symbol", sorted(BINARY))
-@pytest.mark.parametrize("exponent", [2, -1, 0.5, 2.0, 3, 1, 0, -1.0, 1.0, np.float64(2), np.int64(2), np.float64(0.5), True, 2.5])
-def test_scalar_operands_of_every_kind(dtype: str, symbol: str, exponent: Any) -> None:
+def test_scalar_operands_of_every_kind(dtype: str, symbol: str) -> None:
     x = ArraySpec(dtype, (5,), 3, "c", False)
     positive = ArraySpec("u1" if dtype == "b1" else dtype, (5,), 4, "c", False)
-    for spec in (x, positive):
-        agree(_rule(symbol), BINARY[symbol], _make(spec, exponent))
-        agree(_rule(symbol), BINARY[symbol], _make(spec, Const(exponent)))
+    for number in (2, -1, 0.5, 2.0, 3, 1, 0, -1.0, 1.0, np.float64(2), np.int64(2), np.float64(0.5), True, 2.5):
+        for spec in (x, positive):
+            agree(_rule(symbol), BINARY[symbol], _make(spec, number))
+            agree(_rule(symbol), BINARY[symbol], _make(spec, Const(number)))
 
 
 @pytest.mark.parametrize("symbol", ["+", "-", "*", "/"])

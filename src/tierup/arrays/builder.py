@@ -108,17 +108,49 @@ class Builder:
 
     # -- arrays -------------------------------------------------------------------------------------------------
 
-    def array(self, op: str, args: Sequence[Node], dtype: str, shape: Sequence[int], /, *, buffer: Buffer | None = None,
-              ccontig: bool = False, writeable: bool = True, corder: bool = False, **attrs: object) -> ArrayValue:
+    def array(
+        self,
+        op: str,
+        args: Sequence[Node],
+        dtype: str,
+        shape: Sequence[int],
+        /,
+        *,
+        buffer: Buffer | None = None,
+        ccontig: bool = False,
+        writeable: bool = True,
+        corder: bool = False,
+        **attrs: object,
+    ) -> ArrayValue:
         """A node whose value is an array; buffer None means fresh memory."""
         node = self.node(op, args, ArrayType(dtype, len(shape)), **attrs)
         return ArrayValue(node, tuple(shape), buffer or Buffer(True), None, ccontig, writeable, corder)
 
-    def view(self, op: str, of: ArrayValue, args: Sequence[Node], shape: Sequence[int], /, *, dtype: str | None = None,
-             ccontig: bool = False, corder: bool = False, **attrs: object) -> ArrayValue:
+    def view(
+        self,
+        op: str,
+        of: ArrayValue,
+        args: Sequence[Node],
+        shape: Sequence[int],
+        /,
+        *,
+        dtype: str | None = None,
+        ccontig: bool = False,
+        corder: bool = False,
+        **attrs: object,
+    ) -> ArrayValue:
         """A node whose value is a view on `of`'s memory."""
-        return self.array(op, (of.node, *args), dtype or of.dtype, shape, buffer=of.buffer, ccontig=ccontig, writeable=of.writeable,
-                          corder=corder, **attrs)
+        return self.array(
+            op,
+            (of.node, *args),
+            dtype or of.dtype,
+            shape,
+            buffer=of.buffer,
+            ccontig=ccontig,
+            writeable=of.writeable,
+            corder=corder,
+            **attrs,
+        )
 
     def size(self, array: ArrayValue) -> ScalarValue:
         """The number of elements as a symbolic int."""
@@ -136,7 +168,8 @@ class Builder:
         if value.hint > high:
             return not self.compare("gt", value, self.index(high))
         return (low <= -_INT64_MAX or self.compare("ge", value, self.index(low))) and (
-            high >= _INT64_MAX or self.compare("le", value, self.index(high)))
+            high >= _INT64_MAX or self.compare("le", value, self.index(high))
+        )
 
     def to_double(self, value: ScalarValue) -> Node:
         """The `f8.python` node of an int's value; the region is left where the conversion is not exact."""

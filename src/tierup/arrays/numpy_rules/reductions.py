@@ -46,8 +46,7 @@ def reduce(b: Builder, array: ArrayValue, ufunc: np.ufunc, axis: int | None, kee
         type = ScalarType(array.dtype, "numpy")
         return ScalarValue(b.node("reduce", (array.node,), type, ufunc=name, loop=loop, axis=None, keepdims=False), None)
     shape = [1 if axis is None or i == axis else n for i, n in enumerate(array.shape) if keepdims or i != axis]
-    return b.array("reduce", (array.node,), array.dtype, shape, ccontig=array.ordered, ufunc=name, loop=loop, axis=axis,
-                   keepdims=keepdims)
+    return b.array("reduce", (array.node,), array.dtype, shape, ccontig=array.ordered, ufunc=name, loop=loop, axis=axis, keepdims=keepdims)
 
 
 def _require_elements(b: Builder, array: ArrayValue, ufunc: np.ufunc, axis: int | None) -> None:
