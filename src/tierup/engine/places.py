@@ -98,10 +98,11 @@ def _loop_sites(listing: Listing, flow: Flow, header: int, body: frozenset[int],
 def landings(program: Program, listing: Listing, flow: Flow, index: int) -> tuple[bool, list[int]]:
     """(whether the site is in a loop, the instructions at which its regions may end in the first generated code)."""
     body = _loop_of(flow, index)
-    if stress.mode() is not None:
+    mode = stress.mode()
+    if mode is not None:
         boundaries = _every_boundary(program, flow)
         ahead = [i for i in boundaries if i > index] + [i for i in boundaries if i < index]
-        return body is not None, ahead[: stress.MAX_STRESSED_EXITS]
+        return body is not None, ahead[: mode.exits]
     # Outside loops a region may end anywhere: the code is made anew with the landing it needs. A running loop must do with these.
     found = [] if body is None else [s for s in statement_starts(program, listing, flow) if s != index and _loop_of(flow, s) == body]
     for canon in listing.canons:

@@ -13,7 +13,6 @@ from tierup.runtime.config import ConfigError
 
 MAX_STRESSED_INSTRUCTIONS = 1200
 """Larger code objects keep their ordinary sites: landings grow with the square of the boundaries."""
-MAX_STRESSED_EXITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +21,11 @@ class Stress:
 
     kind: str
     every: int = 0
+
+    @property
+    def exits(self) -> int:
+        """Landings that each site gets from the start. Where every site misses they are only code to be skipped."""
+        return 1 if self.kind == "miss" else 12
 
     def limit(self, seed: int) -> int:
         """Instructions after which a region ends, 0 for no limit; the same for the same seed (a multiplicative hash, Knuth's)."""
