@@ -15,7 +15,7 @@ endif
 
 VENV := .venv-$(TAG)
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 XDIST := $(if $(filter-out 1,$(JOBS)),-n $(JOBS))
 
 C_FILES := $(wildcard csrc/*.c csrc/*.h)

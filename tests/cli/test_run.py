@@ -197,6 +197,11 @@ def test_folder_and_zip_file(runner):
     runner.same("empty")
 
 
+def test_program_from_a_pipe(runner):
+    program = b"import sys\nprint(sys.argv, __file__)\n"
+    assert runner.same("/dev/stdin", "a", stdin=program).returncode == 0
+
+
 def test_compiled_file(runner):
     path = runner.folder / runner.write("script.py", NAMESPACE)
     py_compile.compile(str(path), str(runner.folder / "script.pyc"), dfile="script.py")

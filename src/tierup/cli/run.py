@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import stat
 import sys
 
 from tierup.cli.args import Arguments, UsageError, parse
@@ -84,8 +85,8 @@ def find_target(arguments: Arguments) -> Target:
         raise UsageError("no program given; name a script, or a module with -m")
     script, *args = arguments.operands
     try:
-        os.stat(script)
-        if not os.path.isdir(script):
+        # A pipe must be opened once only, by who reads it.
+        if stat.S_ISREG(os.stat(script).st_mode):
             os.close(os.open(script, os.O_RDONLY))
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot open {script!r}: {getattr(error, 'strerror', None) or error}") from None
