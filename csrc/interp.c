@@ -170,6 +170,28 @@ static int new_copy(Run *r, const int32_t *pc)
     return set_array(r, pc[1], made);
 }
 
+/* Whether no two elements of an array can share memory: each axis, from the smallest stride on, steps over all before
+ * it. */
+static bool elements_apart(const Array *a)
+{
+    npy_intp reach = element_types[a->type].size;
+    bool done[MAX_NDIM] = {false};
+    for (int k = 0; k < a->ndim; k++) {
+        int next = -1;
+        for (int i = 0; i < a->ndim; i++)
+            if (!done[i] && (next < 0 || llabs(a->strides[i]) < llabs(a->strides[next])))
+                next = i;
+        done[next] = true;
+        if (a->shape[next] <= 1)
+            continue;
+        npy_intp stride = llabs(a->strides[next]);
+        if (stride < reach)
+            return false;
+        reach += stride * (a->shape[next] - 1);
+    }
+    return true;
+}
+
 static int check_storable(const Array *target, const Array *value)
 {
     Layout full;
@@ -178,7 +200,7 @@ static int check_storable(const Array *target, const Array *value)
         return MISS;
     if (full.ndim != target->ndim || memcmp(full.shape, target->shape, (size_t)full.ndim * sizeof(npy_intp)) != 0)
         return MISS;
-    return arrays_disjoint(target, value) ? OK : MISS;
+    return elements_apart(target) && arrays_disjoint(target, value) ? OK : MISS;
 }
 
 /* ---- boxing

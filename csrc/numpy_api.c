@@ -7,7 +7,8 @@ ElementType element_types[NTYPES];
 
 static int ready;
 static PyObject *get_error_state; /* numpy's own C function, or np.geterr */
-static PyObject *error_state_var; /* the context variable that holds the state, an opaque and immutable object; or NULL */
+static PyObject
+    *error_state_var; /* the context variable that holds the state, an opaque and immutable object; or NULL */
 static PyTypeObject *ufunc_type;
 
 static void element(int type, size_t size, char kind, int canonical)
@@ -98,12 +99,18 @@ bool array_check_exact(PyObject *o)
     return ready && PyArray_CheckExact(o);
 }
 
+/* NPY_ARRAY_WARN_ON_WRITE, which NumPy sets on what broadcast_arrays returns: the first write warns. */
+#define WARN_ON_WRITE ((int)(1u << 31))
+
 uint64_t array_key(PyObject *ndarray)
 {
     PyArrayObject *a = (PyArrayObject *)ndarray;
     int type = PyArray_TYPE(a);
     int flags = PyArray_FLAGS(a);
-    uint64_t key = type >= 0 && type < 255 ? (uint64_t)type : 255;
+    /* Results inherit a dtype's metadata, and a first write may have to warn: neither is an ordinary array. */
+    bool ordinary =
+        type >= 0 && type < 255 && !(flags & WARN_ON_WRITE) && PyDataType_METADATA(PyArray_DESCR(a)) == NULL;
+    uint64_t key = ordinary ? (uint64_t)type : 255;
     key |= (uint64_t)(PyArray_NDIM(a) & 255) << 8;
     key |= (uint64_t)((flags & NPY_ARRAY_C_CONTIGUOUS) != 0) << 16;
     key |= (uint64_t)((flags & NPY_ARRAY_F_CONTIGUOUS) != 0) << 17;

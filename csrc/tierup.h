@@ -67,7 +67,7 @@ const ExitEntry *plan_exit(PyObject *plan, int *n);
 PyObject *plan_constant(PyObject *plan, int k);   /* borrowed */
 uint64_t plan_alarms(PyObject *plan);             /* how often FLAGS missed */
 
-/* 64-bit metadata key of an exact ndarray (see ARRAY check): bits 0-7 type number (255 for user dtypes), 8-15 rank, 16 C-contiguous, 17 F-contiguous,
+/* 64-bit metadata key of an exact ndarray (see ARRAY check): bits 0-7 type number (255 for user dtypes, dtypes with metadata and arrays whose first write warns), 8-15 rank, 16 C-contiguous, 17 F-contiguous,
    18 aligned, 19 writeable, 20 native byte order, 21 owns no data, 22 size is zero. */
 uint64_t array_key(PyObject *ndarray);
 bool array_check_exact(PyObject *o);              /* false before init_numpy() */

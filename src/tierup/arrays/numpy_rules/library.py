@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy._core import umath
 
+from tierup import _core
 from tierup.arrays.builder import Builder, NoRule
 from tierup.arrays.numpy_rules import creation, indexing, operators, reductions, scalars, selection, views
 from tierup.arrays.numpy_rules.arguments import Bound, array_argument, require_absent, signature
@@ -26,11 +27,16 @@ class NumpyLibrary:
 
     def recognise(self, obj: object) -> bool:
         """An exact ndarray of a supported dtype, native, aligned, of rank 1 to 8."""
-        return type(obj) is np.ndarray and 1 <= obj.ndim <= 8 and code_of(obj.dtype) is not None and obj.flags.aligned
+        if type(obj) is not np.ndarray or not 1 <= obj.ndim <= 8 or code_of(obj.dtype) is None:
+            return False
+        # The key, not `flags`: asking an array for `flags.writeable` may warn.
+        key = _core.array_key(obj)
+        return key & 255 != 255 and bool(key >> 18 & 1)
 
     def array_facts(self, obj: Any) -> ArrayFacts:
         """dtype, rank and the flags that guards fix."""
-        return ArrayFacts(require_code(obj.dtype), obj.ndim, bool(obj.flags.c_contiguous), bool(obj.flags.writeable))
+        key = _core.array_key(obj)
+        return ArrayFacts(require_code(obj.dtype), obj.ndim, bool(key >> 16 & 1), bool(key >> 19 & 1))
 
     def may_overlap(self, a: Any, b: Any) -> bool:
         """Whether the memory extents of two arrays touch."""
