@@ -95,7 +95,8 @@ static PyObject *run_main(PyObject *Py_UNUSED(module), PyObject *arguments)
     bool exits = false;
     if (result == NULL) {
         exits = PyErr_ExceptionMatches(PyExc_SystemExit);
-        code = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ? -1 : 1;
+        /* Not subclasses: run_eval_code_obj in CPython compares in this way, too. */
+        code = PyErr_Occurred() == PyExc_KeyboardInterrupt ? -1 : 1;
         if (!exits) {
             PyErr_Print();
         }

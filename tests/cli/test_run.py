@@ -36,6 +36,7 @@ PROGRAMS = {
     "exit_hard": "import os\nprint('lost or not', flush=True)\nos._exit(5)\n",
     "interrupt": "import os, signal, time\nprint('before')\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(10)\n",
     "interrupt_caught": "try:\n    raise KeyboardInterrupt\nexcept KeyboardInterrupt:\n    print('caught')\n",
+    "interrupt_subclass": "class Stop(KeyboardInterrupt): pass\nraise Stop('now')\n",
     "terminated": "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n",
     "handler": (
         "import os, signal\nsignal.signal(signal.SIGUSR1, lambda n, f: print(n, f.f_code.co_name))\nos.kill(os.getpid(), signal.SIGUSR1)\n"
@@ -164,6 +165,12 @@ def test_module(runner):
     runner.write("pkg/other.py", "VALUE = 4\n")
     runner.write("pkg/tool.py", NAMESPACE + "from .other import VALUE\nprint(VALUE, __package__)\n1 / 0\n")
     runner.same("-m", "pkg.tool", "a", "-b")
+
+
+def test_interrupted_module(runner):
+    runner.write("app/__main__.py", PROGRAMS["interrupt"])
+    for words in (["-m", "app"], ["app"], ["-c", PROGRAMS["interrupt"]]):
+        assert runner.same(*words).returncode == -signal.SIGINT
 
 
 def test_package_as_module(runner):
