@@ -38,6 +38,14 @@ def test_each_kind_has_its_counter():
     assert [(place.reason, place.file, place.line, place.function) for place in now.breaks] == [("why", "file.py", 3, "f")]
 
 
+def test_what_has_no_place_is_only_counted():
+    events.record("attempt", "hot site", "f.py", 3)
+    events.record("cache", "miss")
+    events.record("cache", "the folder is not used")
+    assert [place.reason for place in stats.snapshot().places] == ["the folder is not used"]
+    assert stats.snapshot().cache_misses == 1
+
+
 def test_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="unknown event kind"):
         events.record("surprise", "x")

@@ -43,7 +43,6 @@ _COUNTER_OF_KIND: Final = {
     "error": "errors",
 }
 _COUNTER_OF_CACHE_REASON: Final = {"hit": "cache_hits", "miss": "cache_misses"}
-_WITHOUT_PLACE: Final = ("attempt",)
 
 MAX_PLACES: Final = 10_000
 """From so many different places on, further ones are counted by kind and reason only."""
@@ -207,8 +206,8 @@ def count_event(kind: str, reason: str, file: str, line: int, function: str) -> 
     counter = _COUNTER_OF_CACHE_REASON.get(reason) if kind == "cache" else _COUNTER_OF_KIND.get(kind)
     if counter is not None:
         _counters[counter] += 1
-    if kind in _WITHOUT_PLACE:
-        return
+    if kind == "attempt" or (kind == "cache" and counter is not None):
+        return  # the counter says it all
     key = (kind, reason, file, line, function)
     if key not in _places and len(_places) >= MAX_PLACES:
         key = (kind, reason, "", 0, "")
