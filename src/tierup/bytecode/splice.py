@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Final, NamedTuple
 
-from tierup.bytecode.assemble import assemble_fields, stack_depths
+from tierup.bytecode.assemble import assemble_fields
 from tierup.bytecode.concrete import ConcreteInstr, ExceptionEntry, Program, fuse_superinstructions
+from tierup.bytecode.flow import Flow
 from tierup.bytecode.opcodes import OpTable, table
+from tierup.bytecode.plain_loops import append_loop
 from tierup.bytecode.verify import Landings, verify_fields
 
 _LINEAR_EXITS: Final = 8
@@ -27,6 +29,10 @@ class Exit(NamedTuple):
     """Landing: index of the original instruction to go on at (a RESUME: directly behind it)."""
     top_null: bool = False
     """The landing's topmost stack slot is NULL."""
+
+
+RETIRE: Final = Exit(-1)
+"""Instead of a landing: on into a copy of the site's innermost loop that has no sites. The site writes nothing for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,8 @@ class _Splicer:
     def __init__(self, program: Program, sites: Sequence[SiteSpec]) -> None:
         self.program = program
         self.table: OpTable = table()
-        self.depth = stack_depths(program)
+        self.flow = Flow(program)
+        self.depth = self.flow.depth
         self.sites = {s.index: s for s in sites}
         if len(self.sites) != len(sites):
             raise ValueError("two sites at one instruction")
@@ -119,12 +126,18 @@ class _Splicer:
         self.hit_labels: dict[int, _Label] = {}
         self.hit_entries: list[int] = []
         self.landing_jumps: list[int] = []
+        self.copies: dict[int, dict[int, int]] = {}
+        """By loop header: new index of each original instruction of the loop in its copy without sites."""
         self._check()
 
     def _check(self) -> None:
         for spec in self.sites.values():
             self._check_place(spec.index, "site", self.program.is_boundary)
             for end in spec.exits:
+                if end is RETIRE:
+                    if self.flow.loop_of(spec.index) is None:
+                        raise ValueError(f"site at index {spec.index} cannot retire: it is in no loop")
+                    continue
                 self._check_place(end.target_index, "landing", self.program.can_land)
 
     def _check_place(self, index: int, what: str, allowed: Callable[[int], bool]) -> None:
@@ -158,6 +171,9 @@ class _Splicer:
                 self.out[new] = original[index]._replace(target=self.entry[target])
         for entry in self.program.table:
             self.rows.append(entry._replace(start=self.entry[entry.start], end=self.entry[entry.end], target=self.entry[entry.target]))
+        for spec in self.sites.values():
+            if RETIRE in spec.exits:
+                self._plain_loop(spec)
         for spec in self.sites.values():
             if spec.exits:
                 self._hit_block(spec)
@@ -243,24 +259,46 @@ class _Splicer:
             self._emit("POP_TOP", 0, like)
             self._exit(spec, like, spec.exits[number])
 
+    def _plain_loop(self, spec: SiteSpec) -> None:
+        loop = self.flow.loop_of(spec.index)
+        assert loop is not None
+        if loop.header not in self.copies:
+            self.copies[loop.header] = append_loop(self, loop.body, self._emit)
+
     def _exit(self, spec: SiteSpec, like: ConcreteInstr, end: Exit) -> None:
+        if end is RETIRE:
+            loop = self.flow.loop_of(spec.index)
+            assert loop is not None
+            self._emit("JUMP_BACKWARD_NO_INTERRUPT", 0, like, self.copies[loop.header][spec.index])
+            return
         here, there = self.depth[spec.index], self.depth[end.target_index]
         assert here is not None and there is not None
         for _ in range(here - there):
             self._emit("POP_TOP", 0, like)
-        missing = there - here
-        if missing > 0:
-            for _ in range(missing if end.top_null else missing - 1):
-                self._emit("LOAD_CONST", self.consts.none(), like)
-            self._emit("LOAD_CONST", self.constant_index[spec.index], like)
-            self._emit("UNARY_INVERT", 0, like)
-            if end.top_null:
-                self._emit("POP_TOP", 0, like)
+        if there > here:
+            self._deepen(spec, like, end, here, there)
         landing = self.program.instrs[end.target_index]
         if landing.name in ("RETURN_VALUE", "RETURN_CONST") and end.target_index not in self.sites:
             self._emit(landing.name, landing.arg, landing)
             return
         self._jump_to(spec, like, self._landing(end.target_index), landing, end.target_index)
+
+    def _deepen(self, spec: SiteSpec, like: ConcreteInstr, end: Exit, here: int, there: int) -> None:
+        """Placeholders for the landing's stack slots beyond the site's depth, which the site fills; the top one is what it returns.
+
+        Where the landing's slot may be NULL, so is the placeholder: a debugger that sets `f_lineno` works out from the code which
+        slots are NULL (frameobject.c, mark_stacks), and hit blocks come last there.
+        """
+        nulls = self.flow.nulls[end.target_index]
+        for slot in range(here, there if end.top_null else there - 1):
+            if nulls >> slot & 1:
+                self._emit("PUSH_NULL", 0, like)
+            else:
+                self._emit("LOAD_CONST", self.consts.none(), like)
+        self._emit("LOAD_CONST", self.constant_index[spec.index], like)
+        self._emit("UNARY_INVERT", 0, like)
+        if end.top_null:
+            self._emit("POP_TOP", 0, like)
 
     def _landing(self, index: int) -> int:
         """New index that a landing at an original instruction goes to; its own site first where it has one."""

@@ -189,6 +189,7 @@ def _rejected(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFr
     moved = _want(unit, state, outcome.wanted) or moved
     if not state.specs and state.failures >= 3:
         state.dead = True
+        unit.install(state)
         events.record("abandoned", outcome.reason, unit.filename, unit.line(state.index), unit.name)
     if (moved or state.dead) and not unit.is_module and unit.regenerate():
         unit.swap(live.function, live.code)

@@ -12,7 +12,7 @@ from tierup import _core
 from tierup.bytecode.canonical import canonicalise
 from tierup.bytecode.concrete import Program, decode, expand_superinstructions
 from tierup.bytecode.flow import Flow
-from tierup.bytecode.splice import Exit, SiteSpec, splice
+from tierup.bytecode.splice import RETIRE, Exit, SiteSpec, splice
 from tierup.capture.outcome import BreakPoint
 from tierup.capture.scope import Listing
 from tierup.engine import places, stress
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 MAX_GENERATIONS = 40
 MAX_EXITS = 48
+
+
+_NOTHING_TO_DO = _core.Plan(b"", (), (), 0, 0, 0, b"", ())
 
 
 @dataclass(slots=True)
@@ -154,8 +157,9 @@ class Unit:
             self._newest = None
             return True
         sites = {s.index: _core.Site(s.index, s.depth) for s in alive}
-        spliced = splice(self.program, [SiteSpec(s.index, sites[s.index], tuple(s.exits)) for s in alive])
-        generation = Generation(weakref.ref(spliced.code), sites, {s.index: tuple(s.exits) for s in alive})
+        exits = {s.index: (*s.exits, RETIRE) if s.in_loop else tuple(s.exits) for s in alive}
+        spliced = splice(self.program, [SiteSpec(s.index, sites[s.index], exits[s.index]) for s in alive])
+        generation = Generation(weakref.ref(spliced.code), sites, exits)
         _core.code_extra_set(spliced.code, weakref.ref(self))
         mode = stress.mode()
         for state in alive:
@@ -186,6 +190,10 @@ class Unit:
 
     def _install_in(self, state: SiteState, generation: Generation) -> None:
         exits = generation.exits[state.index]
+        if state.dead and RETIRE in exits:
+            # Frames that still run this code go on in a copy of the loop that has no sites.
+            generation.sites[state.index].install((), [((), _NOTHING_TO_DO, exits.index(RETIRE), False)])
+            return
         specs = []
         for spec in [] if state.suspended else state.specs:
             wanted = Exit(spec.landing, spec.top_null)
@@ -204,7 +212,7 @@ class Unit:
 
     def counts(self) -> tuple[int, int, int]:
         """(hits, misses, alarms) of the sites of all code that is alive."""
-        sites = [site for generation in self._alive for site in generation.sites.values()]
+        sites = [site for g in self._alive for index, site in g.sites.items() if not self.sites[index].dead]
         alarms = sum(spec.compiled.plan.alarms for state in self.sites.values() for spec in state.specs)
         return sum(s.hits for s in sites), sum(s.misses for s in sites), alarms
 
