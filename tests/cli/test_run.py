@@ -324,3 +324,16 @@ def test_start_up_is_light(runner):
         "script.py", "import sys\nprint(sorted({'numpy', 'llvmlite', 'rich', 'asyncio', 'argparse', 'json'} & set(sys.modules)))\n"
     )
     assert runner.tierup("run", "script.py").stdout == b"[]\n"
+
+
+def test_numpy_and_llvm_load_only_when_the_program_needs_them(runner):
+    runner.write("helper.py", "def work(n):\n    total = 0\n    for i in range(n):\n        total = total + i * 2\n    return total\n")
+    runner.write(
+        "script.py",
+        "import sys, helper\n"
+        "print([helper.work(100) for _ in range(50)][-1], sorted({'numpy', 'llvmlite'} & set(sys.modules)))\n"
+        "import numpy as np\n"
+        "print(sorted({'numpy', 'llvmlite'} & set(sys.modules)))\n"
+        "x = np.ones(5)\nfor i in range(40):\n    x = x * 0.5 + i * 0.25\nprint(x)\n",
+    )
+    runner.same("script.py")
