@@ -89,17 +89,15 @@ class _Copy:
         at, target = len(self.output.out), instr.target
         assert target is not None
         if exhausted:
-            while self.output.program.instrs[target].name in ("END_FOR", "POP_TOP") and target < instr.target + self._skipped(instr):
+            for _ in range(self._skipped(target)):
                 self.output.out.append(self.output.program.instrs[target])
                 target += 1
         self._leave(instr, target)
         return at
 
-    def _skipped(self, instr: ConcreteInstr) -> int:
+    def _skipped(self, target: int) -> int:
         """How many instructions an exhausted FOR_ITER skips at its target."""
-        instrs, target = self.output.program.instrs, instr.target
-        assert target is not None
-        if instrs[target].name != "END_FOR":
+        if self.output.program.instrs[target].name != "END_FOR":
             return 0
         return 2 if self.output.table.version >= (3, 13) else 1
 
