@@ -151,12 +151,23 @@ def _lose_exit(graph: Graph) -> None:
 @_edited
 def _copies_of_one_object(graph: Graph) -> None:
     seen: set[Node] = set()
+
+    def another(value: Node) -> Node:
+        if value.op != "box" or value not in seen:
+            seen.add(value)
+            return value
+        return graph.add("box", value.args, value.type, value.line)
+
     for i, slot in enumerate(graph.exit):
-        if slot.value is not None and slot.value.op == "box":
-            if slot.value in seen:
-                value = graph.add("box", slot.value.args, slot.value.type, slot.value.line)
-                graph.exit[i] = ExitSlot(slot.kind, slot.index, value)
-            seen.add(slot.value)
+        if slot.value is not None:
+            graph.exit[i] = ExitSlot(slot.kind, slot.index, another(slot.value))
+    for node in [node for node in graph.nodes if node.op == "tuple"]:
+        first, *rest = node.args or (None,)
+        if first is not None and first in rest and first.op == "box":
+            tail = graph.add("box", first.args, first.type, first.line)
+            node.args = (first, *(tail if item is first else item for item in rest))
+            graph.nodes.remove(tail)
+            graph.nodes.insert(graph.nodes.index(node), tail)
 
 
 @_edited

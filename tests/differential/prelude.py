@@ -21,6 +21,18 @@ class Box:
     def double(self):
         return self.gain * 2
 
+class Twin:
+    limit = 5
+    def __init__(self, gain, data=None):
+        self.gain = gain
+        self.data = data
+    def scaled(self, v, by=1):
+        return v + self.gain * by
+
+class Heir(Box):
+    def scaled(self, v, by=1):
+        return super().scaled(v, by) - 1
+
 class Slim:
     __slots__ = ("gain", "data")
 

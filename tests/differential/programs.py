@@ -17,7 +17,20 @@ from .statements import Statement, Statements, render
 _SHAPES: list[tuple[int, tuple[str, ...]]] = [(8, ("n",)), (6, ("n", "m")), (3, ("m",)), (1, ("1", "m")), (1, ()), (1, ("n", "1"))]
 _SCALARS = ("1.5", "-0.5", "2.0", "0.0", "-0.0", "0.75", "1.5", "2.0", "1e200", "float('inf')", "3", "1e-320")
 _ITEMS = ("[1, 2.5]", "(1, 2.5)", "[2, 2.5]", "[1]", "[1, 2.5, 0]", "[]", "[1, None]", "[True, 2.5]", "[1.0, 2.5]")
-_OPTIONS = ('{"bias": 0.5, "gain": 2}', '{"gain": 2.0, "bias": 0.5}', '{"gain": 3}', '{"gain": 2, "bias": 0.5, "x": 1}', "None")
+_OPTIONS = (
+    '{"bias": 0.5, "gain": 2}',
+    '{"gain": 2.0, "bias": 0.5}',
+    '{"gain": 3}',
+    '{"gain": 2, "bias": 0.5, "x": 1}',
+    '{"bias": 0.5, "gain": 2, "y": 3}',
+    "None",
+)
+_TOOLS = ("TOOLS[0]", "TOOLS[1]", "affine", "np.negative", "smooth", "HALF", "Box(2).scaled")
+_THINGS = ("BOX", "Box(2.0)", "Twin(2.0)", "Heir(2.0)", "Box(2)", "Box(np.float64(2))", "Twin(2)")
+_VARIATIONS = [
+    *((2, what) for what in ("size", "values", "layout", "alias", "k", "containers", "objects")),
+    *((1, what) for what in ("dtype", "environment", "kind", "everything")),
+]
 _DTYPES = {"f": ["f8", "f4", "f8", "f4", "f4", "f2"], "i": ["i8", "i4", "i2", "u1", "u8", "i1"], "b": ["?"], "c": ["c16", "c8"]}
 
 
@@ -51,6 +64,8 @@ class Generator(Statements):
     def program(self) -> Program:
         """The whole module."""
         shapes = [weighted(self.chooser, _SHAPES) for _ in range(2)]
+        if self.chance(40):
+            shapes[1] = shapes[0]
         flavours = [self.pick("f", "f", "f", "f", "f", "f", "i", "i", "b", "c") for _ in range(2)]
         self.scope = {name: Kind("array", dims, flavour) for name, dims, flavour in zip("ab", shapes, flavours, strict=True)}
         self.scope["k"] = Kind("int", (), "i")
@@ -67,7 +82,7 @@ class Generator(Statements):
 
     @staticmethod
     def _frame(form: str) -> tuple[list[str], list[str], int]:
-        parameters = "a, b, k=2, s=1.5, t=None, *, flag=False, items=(), opts=None"
+        parameters = "a, b, k=2, s=1.5, t=None, *, flag=False, items=(), opts=None, tool=affine, thing=BOX"
         if form == "method":
             return ["class Host:", "    bias = 1", "    @jit", f"    def f(self, {parameters}):"], ["f = Host().f"], 2
         if form == "closure":
@@ -113,27 +128,13 @@ class Generator(Statements):
             "t": "None",
             "items": "[1, 2.5]",
             "opts": '{"gain": 2, "bias": 0.5}',
+            "tool": self.pick("affine", "TOOLS[0]"),
+            "thing": self.pick("BOX", "Box(2.0)"),
         }
 
     def _varied(self, first: dict[str, Any], flavours: list[str]) -> dict[str, Any]:
         spec = dict(first)
-        what = self.pick(
-            "size",
-            "dtype",
-            "layout",
-            "values",
-            "alias",
-            "environment",
-            "k",
-            "kind",
-            "everything",
-            "size",
-            "k",
-            "values",
-            "layout",
-            "containers",
-            "alias",
-        )
+        what = weighted(self.chooser, _VARIATIONS)
         if what in ("size", "everything"):
             spec["n"], spec["m"] = self.pick(0, 1, 3, 6, 17, 70), self.pick(1, 2, 3, 5)
         if what in ("dtype", "everything"):
@@ -154,6 +155,8 @@ class Generator(Statements):
         if what in ("containers", "everything"):
             spec["items"] = self.pick(*_ITEMS)
             spec["opts"] = self.pick(*_OPTIONS)
+        if what in ("objects", "everything"):
+            spec["tool"], spec["thing"] = self.pick(*_TOOLS), self.pick(*_THINGS)
         if what == "kind":
             spec["dtypes"] = [self.pick("f8", "i4", "?", "c16", "u2") for _ in flavours]
         return spec
@@ -165,7 +168,13 @@ class Generator(Statements):
             arrays.append(f'make("{spec["dtypes"][i]}", ({shape}), "{spec["layouts"][i]}", {number + 5 * i}, "{spec["values"]}")')
         scalar = self.pick(*_SCALARS)
         flag = self.pick("True", "False")
-        options = {"k": spec["k"], "s": scalar, "t": spec["t"], "flag": flag, "items": spec["items"], "opts": spec["opts"]}
+        options = {
+            "k": spec["k"],
+            "s": scalar,
+            "t": spec["t"],
+            "flag": flag,
+            **{name: spec[name] for name in ("items", "opts", "tool", "thing")},
+        }
         arguments = "{" + ", ".join(f'"{name}": {value}' for name, value in options.items()) + "}"
         if spec["alias"] == "overlapping" and shapes[0] == shapes[1] == ("n",):
             pair = f'overlapping("{spec["dtypes"][0]}", {spec["n"]}, {number}, "{spec["values"]}")'

@@ -176,6 +176,12 @@ class Statements(Expressions):
             f"{name} = {x} * (2 if t == 'text' else 3)",
             f"{name} = {x} if isinstance(items, tuple) else {x} + 1",
             f"{name} = {x} + sum(item or 0 for item in items)",
+            f"{name} = tool({x})",
+            f"{name} = tool({x} * 2) + 1",
+            f"{name} = {x} * thing.gain",
+            f"{name} = thing.scaled({x}) - thing.limit",
+            f"{name} = {x} * (5, 0.5, 7, 3)[k]",
+            f"{name} = {x} + items[k - 3]" if self.chance(40) else f"{name} = {x} + (5, 0.5, 7, 3)[k % 4]",
         )
 
     def big_integer(self) -> Statement:
@@ -372,7 +378,7 @@ class Statements(Expressions):
         simple: list[tuple[int, Callable[[], Statement]]] = [(14, self.assign), (8, self.write), (3, self.copy_input), (2, self.pack)]
         compound: list[tuple[int, Callable[[], Statement]]] = [(4, self.branch), (3, self.loop)]
         if not self.moves_only:
-            simple += [(5, self.reduce), (2, self.integers), (3, self.floats), (3, self.containers_in)]
+            simple += [(5, self.reduce), (2, self.integers), (3, self.floats), (5, self.containers_in)]
         if not self.smooth:
             compound += [(2, self.guarded), (1, self.managed)]
             simple.append((1, self.forget))
