@@ -161,7 +161,7 @@ def set_launch_limits(thread_ns: float, gil_ns: float) -> None:
     """Estimated work (nanoseconds) from which on a kernel uses threads, and runs without the GIL."""
 
 def disable(delta: int) -> int:
-    """Adds to the count of `tierup.disabled` blocks that are open; while it is above zero every site misses without counting. Returns the count."""
+    """Adds to the count of `tierup.disabled` blocks that are open and returns it; while it is above zero every site misses uncounted."""
 
 def init_numpy() -> None:
     """Binds NumPy's C API (imports numpy). Raises ImportError. Idempotent."""
@@ -173,7 +173,8 @@ def ufunc_loop(ufunc: Any, signature: str) -> tuple[int, int] | None:
 def set_num_threads(n: int) -> None: ...
 def num_threads() -> int: ...
 def code_extra_get(code: CodeType) -> object | None:
-    """The object attached to a code object by code_extra_set, or None. Code objects are not tracked by the collector, so neither are these."""
+    """The object attached to a code object by code_extra_set, or None. The collector tracks neither code objects nor these."""
+
 def code_extra_set(code: CodeType, value: object | None) -> None: ...
 def patch_constant(code: CodeType, index: int, value: object) -> None:
     """Replaces co_consts[index] in place (for code constants of enclosing code)."""

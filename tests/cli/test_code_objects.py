@@ -1,4 +1,4 @@
-"""Programs that handle their own code objects see plain behaviour under `tierup run`: pickling by value, marshal, replace, new functions."""
+"""Programs that handle their own code objects run as plain under `tierup run`: pickling by value, marshal, replace, new functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that are not what their dtype and shape suggest: dtypes with metadata, arrays whose first write warns, elements that share memory."""
+"""Arrays that are not what dtype and shape suggest: dtypes with metadata, first writes that warn, elements that share memory."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """A single value. box says what it is to Python: a python int/float/bool/complex, a NumPy scalar, or an index (int64 with overflow checks).
+    """A single value. box says what it is to Python: a python int/float/bool/complex, a NumPy scalar, or an index (int64, overflow
+    checked).
 
     A Python int that a graph computes with is (`i8`, python): arithmetic on it is checked for overflow, like an index.
     """
