@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _MRO: Any = vars(type)["__mro__"]
 _TYPE_DICT: Any = vars(type)["__dict__"]
 _MODULE_DICT: Any = vars(types.ModuleType)["__dict__"]
-_GENERIC_GETATTRIBUTE: Any = object.__getattribute__
+_GENERIC_GETATTRIBUTE: Any = vars(object)["__getattribute__"]
+_TYPE_GETATTRIBUTE: Any = vars(type)["__getattribute__"]
 _LIST_METHODS = frozenset({"append"})
 _DICT_METHODS = frozenset({"items", "keys", "values", "get"})
 
@@ -31,6 +32,11 @@ def _class_lookup(tp: type, name: str) -> Any:
         if name in namespace:
             return namespace[name]
     return None
+
+
+def _is_descriptor(value: Any) -> bool:
+    """Whether reading the class attribute through an object runs code."""
+    return _class_lookup(type(value), "__get__") is not None
 
 
 @handles(Op.LOAD_ATTR)
@@ -93,8 +99,10 @@ def _constant_attribute(ex: Executor, base: ConstValue, name: str) -> Value:
         namespace = _MODULE_DICT.__get__(live)
         if name not in namespace:
             raise Break(f"module attribute {name} made on demand")
+        if ex.scope.module and namespace is ex.request.live.globals:
+            raise Break("an attribute of the module whose names the region has just changed")
         return ObjectValue(source.then("MODATTR", name), namespace[name])
-    if isinstance(live, type) and type(live).__getattribute__ is type.__getattribute__:
+    if issubclass(type(live), type) and _class_lookup(type(live), "__getattribute__") is _TYPE_GETATTRIBUTE:
         return _class_attribute(ex, base, name)
     raise Break(f"attribute {name} of {type(live).__name__}")
 
@@ -103,7 +111,7 @@ def _class_attribute(ex: Executor, base: ConstValue, name: str) -> Value:
     if _class_lookup(type(base.value), name) is not None:
         raise Break(f"class attribute {name} that the metaclass defines")
     found = _class_lookup(base.value, name)
-    if found is None or (hasattr(type(found), "__get__") and type(found) is not types.FunctionType):
+    if found is None or (_is_descriptor(found) and type(found) is not types.FunctionType):
         raise Break(f"class attribute {name}")
     return ObjectValue(ex.region.const_source(base).then("CLASSATTR", name), found)
 
@@ -111,9 +119,9 @@ def _class_attribute(ex: Executor, base: ConstValue, name: str) -> Value:
 def _instance_attribute(ex: Executor, base: ObjectValue, name: str) -> Value:
     live, source = base.live, base.source
     tp = type(live)
-    if isinstance(live, type):
+    if issubclass(tp, type):
         raise Break(f"attribute {name} of a class")
-    if tp.__getattribute__ is not _GENERIC_GETATTRIBUTE:
+    if _class_lookup(tp, "__getattribute__") is not _GENERIC_GETATTRIBUTE:
         raise Break(f"attribute {name} of {tp.__name__}, which has its own __getattribute__")
     found = _class_lookup(tp, name)
     if found is None:
@@ -127,7 +135,7 @@ def _instance_attribute(ex: Executor, base: ObjectValue, name: str) -> Value:
         return _method(ex, base, name, found)
     if type(found) is types.MemberDescriptorType:
         return _plain(ex, base, name)
-    if hasattr(type(found), "__get__"):
+    if _is_descriptor(found):
         raise Break(f"descriptor {tp.__name__}.{name}")
     return _plain(ex, base, name)
 

@@ -118,7 +118,11 @@ def _int(ex: Executor, args: list[Value], kwargs: dict[str, Value]) -> Value:
 
 @_builtin(builtins.tuple, range(0, 2))
 def _tuple(ex: Executor, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    return TupleValue(tuple(_items(ex, args[0]))) if args else ConstValue(())
+    if not args:
+        return ConstValue(())
+    value = ex.region.force(args[0])
+    known = isinstance(value, TupleValue) or (isinstance(value, ConstValue) and type(value.value) is tuple)
+    return value if known else TupleValue(tuple(_items(ex, value)))
 
 
 @_builtin(builtins.list, range(0, 2))

@@ -79,6 +79,8 @@ def sequence_item(ex: Executor, container: TupleValue | ListValue, key: Value) -
         bounds = [ex.region.force(v) for v in (key.start, key.stop, key.step)]
         ints = [None if isinstance(v, ConstValue) and v.value is None else ex.builder.concrete(v) for v in bounds]
         part = items[slice(*ints)]
+        if isinstance(container, TupleValue) and len(part) == len(items) and ints[2] in (None, 1):
+            return container  # as Python: all of a tuple is the tuple itself
         return TupleValue(tuple(part)) if isinstance(container, TupleValue) else ListValue(part)
     return items[position(ex, key, len(items))]
 

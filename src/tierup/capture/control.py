@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tierup.arrays.values import ArrayValue, ConstValue, DictValue, ListValue, ObjectValue, ScalarValue, TupleValue, Value
 from tierup.bytecode.canonical import Canon, Op
-from tierup.capture import scalars
+from tierup.capture import identity, scalars
 from tierup.capture.dispatch import handles
 from tierup.capture.outcome import Break
 from tierup.capture.variables import IterValue
@@ -53,7 +53,7 @@ def pop_jump_if(ex: Executor, scope: Scope, canon: Canon) -> None:
     kind, target = canon.arg
     value = scope.stack[-1]
     if kind in ("none", "not_none"):
-        taken = ex.region.identity_check(value, ConstValue(None)) is (kind == "none")
+        taken = identity.same_object(ex.region, value, ConstValue(None)) is (kind == "none")
     else:
         taken = truth(ex, value) is (kind == "true")
     _guard_backward(ex, scope, canon, target, taken)

@@ -13,10 +13,10 @@ from tierup.bytecode.canonical import Canon, Op
 from tierup.capture import attributes, calls, containers, control, names, operators, stack_ops
 from tierup.capture.dispatch import HANDLERS
 from tierup.capture.outcome import Break, BreakPoint, Captured, Rejected, Split
-from tierup.capture.region import Mark, Region
+from tierup.capture.region import Mark, Memo, Region
 from tierup.capture.scope import FrameNames, Listing, Scope
 from tierup.capture.variables import NULL, NullValue
-from tierup.graph.ir import ExitSlot, Node
+from tierup.graph.ir import ExitSlot
 from tierup.guards import sources
 
 _HANDLER_MODULES = (attributes, calls, containers, control, names, operators, stack_ops)
@@ -190,7 +190,7 @@ class Executor:
         return [p for p in self._checkpoints if p.mark.nodes <= store or len(p.stack) <= shallow]
 
     def _exit(self, point: Checkpoint) -> list[ExitSlot]:
-        memo: dict[int, Node] = {}
+        memo: Memo = {}
         region = self.region
         initial_locals, initial_stack = self._initial
         out = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tierup.arrays.builder import NoRule
 from tierup.arrays.values import ArrayValue, ConstValue, DictValue, ListValue, ScalarValue, SliceValue, TupleValue, Value
 from tierup.bytecode.canonical import Canon, Op
-from tierup.capture import containers, control, scalars
+from tierup.capture import containers, control, identity, scalars
 from tierup.capture.dispatch import handles
 from tierup.capture.outcome import Break
 
@@ -66,6 +66,8 @@ def binary(ex: Executor, symbol: str, left: Value, right: Value) -> Value:
         result: Value = ex.library.binary_op(ex.builder, symbol if isinstance(left, ArrayValue) else plain, left, right)
         return result
     if isinstance(left, TupleValue) and isinstance(right, TupleValue) and symbol == "+":
+        if not left.items or not right.items:
+            return right if right.items else left  # as Python: no new tuple
         return TupleValue(left.items + right.items)
     if isinstance(left, ConstValue) and isinstance(right, ConstValue):
         folded = scalars.fold(plain, left, right)
@@ -111,7 +113,7 @@ def compare(ex: Executor, scope: Scope, canon: Canon) -> None:
 
 @handles(Op.IS_OP)
 def is_op(ex: Executor, scope: Scope, canon: Canon) -> None:
-    same = ex.region.identity_check(scope.stack[-2], scope.stack[-1])
+    same = identity.same_object(ex.region, scope.stack[-2], scope.stack[-1])
     scope.popn(2)
     scope.push(ConstValue(same is not bool(canon.arg)))
 

@@ -30,6 +30,8 @@ _MAX_CONTAINER = 64
 _READS_MEMORY = frozenset({"ufunc", "where", "astype", "copy", "reduce", "load"})
 VIEW_OPS = frozenset({"slice", "index", "newaxis", "transpose", "reshape", "broadcast", "real", "imag"})
 _COMPUTES = frozenset({"ufunc", "where", "astype", "copy", "reduce", "store", "empty", "zeros", "full", "empty_like", "zeros_like"})
+Memo = dict[int, tuple[Value, Node]]
+"""Values that have a node already, by identity; it keeps them alive, lest another value gets the same id."""
 _IDENTITY_TYPES = (types.ModuleType, types.BuiltinFunctionType, type)
 
 
@@ -168,12 +170,13 @@ class Region:
 
     def _refine_library(self, value: ObjectValue) -> Value:
         live, source = value.live, value.source
+        kind = type(live)  # not isinstance(), which asks the object for its __class__
         if self.library.recognise(live):
             return self._array(value)
         dtype = self.library.is_numpy_scalar(live)
         if dtype is not None:
             return self._unbox(value, ScalarType(dtype, "numpy"))
-        if isinstance(live, _IDENTITY_TYPES) or self.library.rule_for(live) is not None:
+        if issubclass(kind, _IDENTITY_TYPES) or self.library.rule_for(live) is not None:
             self.guard("IS", source, Pinned(live))
             return ConstValue(live, source)
         return value
@@ -240,7 +243,7 @@ class Region:
                 return node
         return self.builder.node("object", (), OBJECT, expr=value.source)
 
-    def materialise(self, value: Value, memo: dict[int, Node]) -> Node | None:
+    def materialise(self, value: Value, memo: Memo) -> Node | None:
         """The object node for a value at the exit; None for a NULL slot. Raises Break for what cannot leave the region."""
         if isinstance(value, NullValue):
             return None
@@ -251,10 +254,10 @@ class Region:
             value = origin
         key = id(value)
         if key not in memo:
-            memo[key] = self._object(value, memo)
-        return memo[key]
+            memo[key] = (value, self._object(value, memo))
+        return memo[key][1]
 
-    def _object(self, value: Value, memo: dict[int, Node]) -> Node:
+    def _object(self, value: Value, memo: Memo) -> Node:
         match value:
             case ObjectValue():
                 return self.object_node(value)
@@ -281,7 +284,7 @@ class Region:
                 return self.builder.node("method", self._objects((value.function, value.self), memo), OBJECT)
         raise Break(f"a {type(value).__name__} cannot leave the region")
 
-    def _objects(self, values: Any, memo: dict[int, Node]) -> list[Node]:
+    def _objects(self, values: Any, memo: Memo) -> list[Node]:
         out = []
         for value in values:
             node = self.materialise(value, memo)
@@ -289,30 +292,6 @@ class Region:
                 raise Break("a NULL inside a container")
             out.append(node)
         return out
-
-    def identity_check(self, a: Value, b: Value) -> bool:
-        """Whether two values are the same object, decided now and secured. Raises Break where numbers' identity would matter."""
-        a, b = self._identity_root(a), self._identity_root(b)
-        if a is b:
-            return True
-        if isinstance(a, ConstValue) and isinstance(b, ConstValue):
-            return a.value is b.value
-        if isinstance(a, ObjectValue) and isinstance(b, ObjectValue):
-            same = a.live is b.live
-            nodes = (self.object_node(a), self.object_node(b))
-            self.builder.node("check_is" if same else "check_isnot", nodes, NOTHING)
-            return same
-        numbers = [v for v in (a, b) if isinstance(v, ScalarValue) or (isinstance(v, ConstValue) and isinstance(v.value, _NUMBERS))]
-        if len(numbers) == 2:
-            raise Break("identity of numbers")
-        return False
-
-    def _identity_root(self, value: Value) -> Value:
-        forced = self.force(value)
-        if isinstance(forced, ConstValue):
-            return forced
-        origin = getattr(forced, "origin", None)
-        return origin if origin is not None else forced
 
     def const_source(self, value: ConstValue) -> Source:
         """A source for a known object: its own, or the object as a constant."""
@@ -324,5 +303,4 @@ _SCALARS: dict[type, ScalarType] = {
     float: ScalarType("f8", "python"),
     complex: ScalarType("c16", "python"),
 }
-_NUMBERS = (int, float, complex)
 _CONTAINERS: dict[Any, Any] = {tuple: Region._tuple, list: Region._list, dict: Region._dict}

@@ -12,6 +12,9 @@ from tierup.guards.sources import Pinned, Source
 _HEAP_TYPE: Final = 1 << 9
 """Py_TPFLAGS_HEAPTYPE: a class made by a class statement (or by an extension module at run time)."""
 
+_FLAGS: Any = vars(type)["__flags__"]
+"""Read past the user's metaclass."""
+
 
 class WeakPinned:
     """As Pinned, without keeping the object alive."""
@@ -38,7 +41,7 @@ def _may_own_code(value: Any) -> bool:
     """Whether an object may reach the functions of the user's module. A unit belongs to a code object, which the cycle collector does not
     look into: what it guards must not lead back to a function that runs that code, or the whole module would never be freed."""
     if isinstance(value, type):
-        return bool(value.__flags__ & _HEAP_TYPE)
+        return bool(_FLAGS.__get__(value) & _HEAP_TYPE)
     if isinstance(value, types.BuiltinFunctionType):
         return not (value.__self__ is None or type(value.__self__) is types.ModuleType)
     return type(value) is types.ModuleType
