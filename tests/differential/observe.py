@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import inputs
+from .programs import SCRIPT_MARK, Program
 from .snapshot import Line, Snapshot, first_difference
 
 Jit = Callable[[Any], Any]
@@ -125,14 +126,14 @@ def _user_state(namespace: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _observe(namespace: dict[str, Any], args: Any, kwargs: Any, environment: str, filename: str, exact_nans: bool) -> Call:
+def _observe(target: Any, namespace: dict[str, Any], args: Any, kwargs: Any, environment: str, filename: str, exact_nans: bool) -> Call:
     recorder = Recorder(filename)
     snapshot = Snapshot(filename, exact_nans)
     tracked = _tracked([args, kwargs, _user_state(namespace)])
     before = [sys.getrefcount(obj) for obj in tracked]
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), _surroundings(environment, recorder):
-        ok, result = _called(namespace["f"], args, kwargs, environment, recorder)
+        ok, result = _called(target, args, kwargs, environment, recorder)
     held = [sys.getrefcount(obj) for obj in tracked]
     snapshot.walk("args", args)
     snapshot.walk("kwargs", kwargs)
@@ -153,20 +154,40 @@ def _observe(namespace: dict[str, Any], args: Any, kwargs: Any, environment: str
     return Call(environment, lines, not ok)
 
 
-def run(source: str, path: Path, jit: Jit, exact_nans: bool = False, at_end: Callable[[], None] | None = None) -> list[Call]:
-    """Executes a program's module with `jit` as the decorator it uses, then makes and records its calls in order.
+def _unchanged(code: Any) -> Any:
+    return code
 
-    `at_end` is called while the module and what was compiled for it are still alive.
-    """
+
+def _nothing() -> None:
+    """Nothing to do at the end."""
+
+
+@dataclass(frozen=True)
+class How:
+    """A way to run programs. `jit` is the decorator that they use; `load` gets the code of the module and of the script."""
+
+    jit: Jit = _unchanged
+    load: Callable[[types.CodeType], types.CodeType] = _unchanged
+    at_end: Callable[[], None] = _nothing
+    """Called while the module and what was compiled for it are still alive."""
+
+
+PLAIN = How()
+
+
+def run(program: Program, path: Path, how: How = PLAIN) -> list[Call]:
+    """Executes a program's module, then makes and records its calls in order. A script's body is executed for each."""
     namespace: dict[str, Any] = {
         "__name__": "program",
         "__file__": str(path),
-        "jit": jit,
+        "jit": how.jit,
         "make": inputs.make,
         "alias": inputs.alias,
         "overlapping": inputs.overlapping,
     }
-    exec(compile(source, str(path), "exec", dont_inherit=True), namespace)
+    module, mark, script = program.source.partition(SCRIPT_MARK)
+    exec(how.load(compile(module, str(path), "exec", dont_inherit=True)), namespace)
+    target = namespace["f"] if not mark else _script(how, module.count("\n") * "\n" + script, path, namespace)
     calls = []
     # The collector runs when it likes, which would show in the reference counts of cyclic garbage.
     collecting = gc.isenabled()
@@ -174,26 +195,36 @@ def run(source: str, path: Path, jit: Jit, exact_nans: bool = False, at_end: Cal
     try:
         for environment, arguments in namespace["CALLS"]:
             args, kwargs = arguments()
-            calls.append(_observe(namespace, args, kwargs, environment, str(path), exact_nans))
+            calls.append(_observe(target, namespace, args, kwargs, environment, str(path), program.exact_nans))
             del args, kwargs
-        if at_end is not None:
-            at_end()
+        how.at_end()
     finally:
         if collecting:
             gc.enable()
     return calls
 
 
-def difference(source: str, path: Path, jit: Jit, exact_nans: bool = False, at_end: Callable[[], None] | None = None) -> str | None:
-    """Runs a program plain and through `jit`; the first observable difference, or None. `at_end`: see `run`, for the jitted one.
+def _script(how: How, text: str, path: Path, namespace: dict[str, Any]) -> Callable[..., Any]:
+    code = how.load(compile(text, str(path), "exec", dont_inherit=True))
+
+    def execute(a: Any, b: Any, **options: Any) -> Any:
+        namespace.update(options, a=a, b=b)
+        del a, b, options
+        exec(code, namespace)
+        return namespace.pop("result")
+
+    return execute
+
+
+def difference(program: Program, path: Path, how: How) -> str | None:
+    """Runs a program plain and in another way; the first observable difference, or None.
 
     A difference that two plain runs show as well is NumPy's own (values that depend on where a buffer lies) and is none.
     """
-    path.write_text(source)
-    plain = run(source, path, lambda function: function, exact_nans)
-    compiled = run(source, path, jit, exact_nans, at_end)
-    found = _compare(plain, compiled)
-    if found is not None and any(_compare(plain, run(source, path, lambda function: function, exact_nans)) for _ in range(3)):
+    path.write_text(program.source)
+    plain = run(program, path)
+    found = _compare(plain, run(program, path, how))
+    if found is not None and any(_compare(plain, run(program, path)) for _ in range(3)):
         return None
     return found
 

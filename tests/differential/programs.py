@@ -34,6 +34,10 @@ _VARIATIONS = [
 _DTYPES = {"f": ["f8", "f4", "f8", "f4", "f4", "f2"], "i": ["i8", "i4", "i2", "u1", "u8", "i1"], "b": ["?"], "c": ["c16", "c8"]}
 
 
+SCRIPT_MARK = "# --- script ---"
+"""What follows it in a program's source is executed once for each call, as a script."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A function's body, and what stands around it."""
@@ -53,7 +57,11 @@ class Program:
     @property
     def own_source(self) -> str:
         """The text without what all programs begin with."""
-        lines = [*self.header, *render(self.body, self.indent), *self.footer, "", "CALLS = [", *self.calls, "]", ""]
+        calls = ["CALLS = [", *self.calls, "]", ""]
+        if self.header[0] == SCRIPT_MARK:
+            lines = [*calls, *self.header, *render(self.body, 0), ""]
+        else:
+            lines = [*self.header, *render(self.body, self.indent), *self.footer, "", *calls]
         return "\n".join(lines)
 
 
@@ -69,16 +77,22 @@ class Generator(Statements):
         flavours = [self.pick("f", "f", "f", "f", "f", "f", "i", "i", "b", "c") for _ in range(2)]
         self.scope = {name: Kind("array", dims, flavour) for name, dims, flavour in zip("ab", shapes, flavours, strict=True)}
         self.scope["k"] = Kind("int", (), "i")
-        form = self.pick("plain", "plain", "plain", "plain", "plain", "method", "closure", "plain" if self.smooth else "generator")
-        self.is_generator = form == "generator"
-        body = [self.statement() for _ in range(self.chooser.integer(3, 9) + (3 if self.smooth else 0))]
-        body.append(self.result())
-        if self.is_generator:
+        form = self.pick(*("plain",) * 6, "method", "closure", "script", "plain" if self.smooth else "generator")
+        self.early_returns, self.script = form not in ("generator", "script"), form == "script"
+        body: list[Statement] = [self.statement() for _ in range(self.chooser.integer(3, 9) + (3 if self.smooth else 0))]
+        last = self.result()
+        body.append(last)
+        if form == "script":
+            body[-1] = last.replace("return", "result =", 1)
+            body.insert(0, "result = None")
+        if form == "generator":
             body.insert(self.chooser.integer(0, len(body) - 1), f"yield {self.pick('a', 'b', 'k')}")
             yielded = [name for name in self.scope if self.scope[name].what == "array"]
             body.insert(len(body) - 1, f"yield {self.pick(*yielded)}" if yielded else "yield k")
         header, footer, indent = self._frame(form)
-        return Program(header, ["global COUNT", *body], footer, self._calls(shapes, flavours), self.moves_only, indent)
+        if form != "script":
+            body.insert(0, "global COUNT")
+        return Program(header, body, footer, self._calls(shapes, flavours), self.moves_only, indent)
 
     @staticmethod
     def _frame(form: str) -> tuple[list[str], list[str], int]:
@@ -91,6 +105,8 @@ class Generator(Statements):
                 ["    return f", "f = maker(SCALE)"],
                 2,
             )
+        if form == "script":
+            return [SCRIPT_MARK], [], 0
         if form == "generator":
             head = ["@jit", f"def steps({parameters}):"]
             return (

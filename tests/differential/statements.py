@@ -39,7 +39,8 @@ def render(body: list[Statement], depth: int) -> Iterator[str]:
 class Statements(Expressions):
     """Builds statements from a chooser's decisions."""
 
-    is_generator: bool = False
+    early_returns: bool = True
+    script: bool = False
 
     def assign(self) -> Statement:
         made = self.expression(self.chooser.integer(1, 4))
@@ -272,7 +273,7 @@ class Statements(Expressions):
             clauses.append((f"elif {self.condition()}:", self.small_body()))
         if self.chance(60):
             clauses.append(("else:", self.small_body()))
-        if self.chance(10) and not self.is_generator:
+        if self.chance(10) and self.early_returns:
             clauses[-1][1].append(self.result())
         return Block(clauses)
 
@@ -359,7 +360,7 @@ class Statements(Expressions):
     def closure(self) -> Statement:
         """An inner function that reads, or rebinds, what surrounds it."""
         found = self.array(lambda kind: kind.flavour == "f")
-        if found is None or self.depth:
+        if found is None or self.depth or self.script:
             return "pass"
         name, (x, kind), inner = self.fresh(), found, self.fresh("g")
         self._define(name, kind)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from .inputs import LAYOUTS, VALUE_SETS, make
-from .observe import difference
+from .observe import How, difference
 from .programs import Program, from_seed
 from .reduce import reduced
 from .statements import render
@@ -56,9 +56,7 @@ def _seen(edit: Callable[[str], str], control: Callable[[str], str], folder: Pat
         if edit(program.source) == program.source:
             continue
         path = folder / f"program{seed}.py"
-        if difference(program.source, path, _edited(edit), program.exact_nans) and not difference(
-            program.source, path, _edited(control), program.exact_nans
-        ):
+        if difference(program, path, How(_edited(edit))) and not difference(program, path, How(_edited(control))):
             return True
     return False
 
@@ -145,7 +143,7 @@ def test_wrong_code_is_seen(fault: str, tmp_path: Path) -> None:
 def test_plain_programs_do_not_differ(tmp_path: Path) -> None:
     for seed in range(60):
         program = from_seed(seed)
-        assert difference(program.source, tmp_path / f"program{seed}.py", _edited(lambda text: text), program.exact_nans) is None
+        assert difference(program, tmp_path / f"program{seed}.py", How(_edited(lambda text: text))) is None
 
 
 def test_a_program_is_reduced(tmp_path: Path) -> None:
@@ -153,7 +151,7 @@ def test_a_program_is_reduced(tmp_path: Path) -> None:
     jit = _edited(lambda text: text.replace("    COUNT += 1", "    COUNT"))
 
     def fails(program: Program) -> bool:
-        return difference(program.source, tmp_path / "candidate.py", jit) is not None
+        return difference(program, tmp_path / "candidate.py", How(jit)) is not None
 
     program = next(program for program in map(from_seed, range(PROGRAMS)) if "    COUNT += 1" in program.source and fails(program))
     small = reduced(program, fails)
