@@ -158,7 +158,7 @@ class Generator(Statements):
         if what in ("layout", "everything"):
             spec["layouts"] = [self.pick(*LAYOUTS) for _ in flavours]
         if what in ("values", "everything") and not self.moves_only:
-            spec["values"] = self.pick("edge", "zero", "unit", "nan", "edge")
+            spec["values"] = self.pick("edge", "zero", "unit", "nan", "nan")
         if what in ("alias", "everything"):
             spec["alias"] = self.pick("same", "view", "reversed", "overlapping", "overlapping")
         if what in ("environment", "everything"):
@@ -166,7 +166,7 @@ class Generator(Statements):
             if not self.moves_only:
                 spec["values"] = self.pick("edge", "zero", "plain")
         if what == "k":
-            spec["k"] = self.pick(0, 1, 2, 5, -3, 2**40, 2**70, "True", "np.int64(3)", "3.0", "np.float32(2)")
+            spec["k"] = self.pick(0, 1, 2, 0, 1, 2, 5, -3, 2**40, 2**70, "True", "np.int64(3)", "3.0", "np.float32(2)")
             spec["t"] = self.pick("None", "1", "'text'", "0.5", "(1, 2)")
         if what in ("containers", "everything"):
             spec["items"] = self.pick(*_ITEMS)

@@ -182,7 +182,8 @@ class Snapshot:
                 place = list(code.co_positions())[link.tb_lasti // 2]
                 where = "" if vague and link.tb_next is None else f"line {link.tb_lineno} {place}"
                 self.add(path + ".tb", f"{code.co_qualname} {where}")
-                for name, value in sorted(dict(link.tb_frame.f_locals).items()):
+                seen = {} if code.co_name == "<module>" else dict(link.tb_frame.f_locals)
+                for name, value in sorted(seen.items()):
                     self.walk(f"{path}.tb.{code.co_name}.{name}", value)
             elif not code.co_filename.endswith("observe.py"):
                 self.add(path + ".tb", f"{code.co_qualname} line {link.tb_lineno}")

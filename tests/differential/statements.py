@@ -177,12 +177,25 @@ class Statements(Expressions):
             f"{name} = {x} * (2 if t == 'text' else 3)",
             f"{name} = {x} if isinstance(items, tuple) else {x} + 1",
             f"{name} = {x} + sum(item or 0 for item in items)",
+        )
+
+    def objects_in(self) -> Statement:
+        """Functions and instances that come in, and who is who."""
+        found = self.array(lambda kind: kind.flavour == "f")
+        if found is None:
+            return "pass"
+        name, (x, kind) = self.fresh(), found
+        self._define(name, kind)
+        return self.pick(
             f"{name} = tool({x})",
             f"{name} = tool({x} * 2) + 1",
             f"{name} = {x} * thing.gain",
             f"{name} = thing.scaled({x}) - thing.limit",
+            f"{name} = {x} + (1 if isinstance(thing, Box) else 2)",
+            f"{name} = {x} + (1 if type(thing) is Box else 2)",
             f"{name} = {x} * (5, 0.5, 7, 3)[k]",
             f"{name} = {x} + items[k - 3]" if self.chance(40) else f"{name} = {x} + (5, 0.5, 7, 3)[k % 4]",
+            f"{name} = {x} * (2 if a is b else 3)",
         )
 
     def big_integer(self) -> Statement:
@@ -379,7 +392,7 @@ class Statements(Expressions):
         simple: list[tuple[int, Callable[[], Statement]]] = [(14, self.assign), (8, self.write), (3, self.copy_input), (2, self.pack)]
         compound: list[tuple[int, Callable[[], Statement]]] = [(4, self.branch), (3, self.loop)]
         if not self.moves_only:
-            simple += [(5, self.reduce), (2, self.integers), (3, self.floats), (5, self.containers_in)]
+            simple += [(5, self.reduce), (2, self.integers), (3, self.floats), (4, self.containers_in), (4, self.objects_in)]
         if not self.smooth:
             compound += [(2, self.guarded), (1, self.managed)]
             simple.append((1, self.forget))
