@@ -103,6 +103,7 @@ def test_stage_log_survives_a_closed_stderr(options):
 
 def test_provider_is_added_and_reset_is_its_new_zero(monkeypatch):
     monkeypatch.setattr(stats, "_providers", [])
+    monkeypatch.setattr(stats, "_baseline", {})
     totals = {"hits": 5}
     stats.add_provider(lambda: totals)
     assert stats.snapshot().hits == 5

@@ -9,10 +9,11 @@ from tierup.arrays.builder import NoRule
 from tierup.arrays.values import ConstValue, DictValue, ObjectValue, TupleValue, Value
 from tierup.bytecode.canonical import NULL_BELOW_CALLABLE, Canon, Op
 from tierup.bytecode.concrete import Program
+from tierup.bytecode.listing import Listing
 from tierup.capture import builtins_table, containers
 from tierup.capture.dispatch import handles
 from tierup.capture.outcome import Break
-from tierup.capture.scope import FunctionNames, Listing, Scope
+from tierup.capture.scope import FunctionNames, Scope
 from tierup.capture.variables import ArrayMethodValue, ContainerMethodValue, MethodValue, NullValue
 
 if TYPE_CHECKING:

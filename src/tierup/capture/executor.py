@@ -10,11 +10,12 @@ from typing import Any
 from tierup.arrays.builder import NoRule
 from tierup.arrays.values import ArrayValue, ConstValue, ObjectValue, Value
 from tierup.bytecode.canonical import Canon, Op
+from tierup.bytecode.listing import Listing
 from tierup.capture import attributes, calls, containers, control, names, operators, stack_ops
 from tierup.capture.dispatch import HANDLERS
 from tierup.capture.outcome import Break, BreakPoint, Captured, Rejected, Split
 from tierup.capture.region import Mark, Memo, Region
-from tierup.capture.scope import FrameNames, Listing, Scope
+from tierup.capture.scope import FrameNames, Scope
 from tierup.capture.variables import NULL, NullValue
 from tierup.graph.ir import ExitSlot
 from tierup.guards import sources

@@ -7,22 +7,11 @@ from types import FunctionType
 from typing import Any, Protocol
 
 from tierup.arrays.values import ConstValue, ObjectValue, Value
-from tierup.bytecode.canonical import Canon
-from tierup.bytecode.concrete import Program
+from tierup.bytecode.listing import Listing
 from tierup.capture.outcome import Break
 from tierup.capture.region import Region
 from tierup.guards import sources
 from tierup.guards.sources import Source
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A code object ready for symbolic execution."""
-
-    program: Program
-    canons: list[Canon]
-    position: list[int]
-    """Position in `canons` of the first canonical instruction of each concrete index."""
 
 
 class Names(Protocol):
@@ -115,7 +104,7 @@ class FunctionNames:
         names = self._function.__globals__
         if name in names:
             return ObjectValue(self._source.then("FUNC_GLOBAL", name), names[name])
-        builtins: Any = self._function.__builtins__  # type: ignore[attr-defined]
+        builtins: Any = self._function.__builtins__
         if name not in builtins:
             raise Break(f"name {name!r} is not defined")
         region.guard("NULL", self._source.then("FUNC_GLOBAL", name))

@@ -15,6 +15,8 @@ from tierup.report.inspect import Inspection
 from tierup.runtime import config, events
 from tierup.runtime import stats as counters
 
+_JIT_OPTIONS = ("min_graph_size", "fast")
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -36,6 +38,9 @@ def jit(fn: Any = None, /, **options: object) -> Any:
     """
     if fn is None:
         return functools.partial(jit, **options)
+    for name in options:
+        if name not in _JIT_OPTIONS:
+            raise config.ConfigError(f"tierup.jit takes {' and '.join(_JIT_OPTIONS)}, not {name!r}")
     chosen = config.current().replace(**options) if options else config.current()
     if isinstance(fn, staticmethod | classmethod):
         return type(fn)(jit(fn.__func__, **options))

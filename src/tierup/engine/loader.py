@@ -1,16 +1,11 @@
-"""Instrumenting whole modules for `tierup run`: which functions and loops get sites, and the import hook for the user's own modules."""
+"""Instrumenting whole modules for `tierup run`: which functions and loops get sites."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import CodeType, ModuleType
+from types import CodeType
 
 from tierup.engine.selection import array_names, wants_sites
 from tierup.runtime import config, events
-from tierup.runtime.selection import Selection
 
 _FIRST_COUNTDOWN = 2
 
@@ -18,13 +13,11 @@ _kept: list[CodeType] = []
 """Original code objects: units hang on them, and a program's modules live as long as the program."""
 
 
-def instrument(code: CodeType, user: bool = True) -> CodeType:
+def instrument(code: CodeType) -> CodeType:
     """The module's code with sites in its own loops and in those of its functions that have loops or work on arrays.
 
-    What cannot be taken apart stays as it is, with an error event. user: False leaves the code alone.
+    What cannot be taken apart stays as it is, with an error event.
     """
-    if not user:
-        return code
     return _instrument(code, array_names(code))
 
 
@@ -46,29 +39,3 @@ def _instrument(code: CodeType, arrays: frozenset[str]) -> CodeType:
         return code
     _kept.append(code)
     return unit.code or code
-
-
-class _Loader(SourceFileLoader):
-    """Loads a module of the user's: the bytecode cache stays plain, the code that runs is instrumented."""
-
-    def get_code(self, fullname: str) -> CodeType | None:
-        code = super().get_code(fullname)
-        return None if code is None else instrument(code)
-
-
-class _Finder(MetaPathFinder):
-    def __init__(self, selection: Selection) -> None:
-        self._selection = selection
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or type(spec.loader) is not SourceFileLoader or not self._selection.selects(fullname, spec.origin):
-            return None
-        spec.loader = _Loader(spec.loader.name, spec.loader.path)
-        return spec
-
-
-def install(include: Sequence[str] = ()) -> None:
-    """From now on, modules of the user's (and those that match a pattern of `include`) are instrumented when they are imported."""
-    position = next((i for i, finder in enumerate(sys.meta_path) if finder is PathFinder), len(sys.meta_path))
-    sys.meta_path.insert(position, _Finder(Selection(include)))

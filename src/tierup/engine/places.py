@@ -9,7 +9,7 @@ from __future__ import annotations
 from tierup.bytecode.canonical import Op
 from tierup.bytecode.concrete import Program
 from tierup.bytecode.flow import Flow
-from tierup.capture.scope import Listing
+from tierup.bytecode.listing import Listing
 from tierup.engine import stress
 
 _ENDS_STATEMENT = frozenset(

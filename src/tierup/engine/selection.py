@@ -1,4 +1,4 @@
-"""Which code objects of a module get sites: those with loops, and those that name something imported from an array library."""
+"""Which code objects of a module get sites: those with loops, and, where the module imports an array library, those that may use it."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ def wants_sites(code: CodeType, arrays: frozenset[str]) -> bool:
     """Whether sites can pay in this code: it loops, or it is a function that uses an array library by name."""
     if _has_loop(code) or stress.mode() is not None:
         return True
-    is_function = bool(code.co_flags & _CO_NEWLOCALS)
-    return is_function and not arrays.isdisjoint(code.co_names + code.co_freevars)
+    if not code.co_flags & _CO_NEWLOCALS or not arrays:
+        return False
+    # In a module that works with arrays, an operator may be one on arrays.
+    return not arrays.isdisjoint(code.co_names + code.co_freevars) or dis.opmap["BINARY_OP"] in code.co_code[::2]
 
 
 def _has_loop(code: CodeType) -> bool:

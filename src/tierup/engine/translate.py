@@ -10,14 +10,14 @@ from tierup import _core
 from tierup.arrays import protocol
 from tierup.bytecode.canonical import Op
 from tierup.bytecode.concrete import decode, expand_superinstructions
+from tierup.bytecode.listing import Listing, make_listing
 from tierup.capture.executor import Request, capture
 from tierup.capture.outcome import BreakPoint, Captured, Rejected
-from tierup.capture.scope import Listing
 from tierup.engine import places, stress
 from tierup.engine.profit import pays
-from tierup.engine.units import MAX_EXITS, Generation, SiteState, Specialisation, Unit, make_listing, unit_of
+from tierup.engine.units import MAX_EXITS, Generation, SiteState, Specialisation, Unit, unit_of
 from tierup.graph.printer import print_graph
-from tierup.guards.lower import lower_checks
+from tierup.guards.lower import ExpressionTable, lower_checks
 from tierup.native.compile import compile_graph
 from tierup.runtime import config, events, stats
 
@@ -93,9 +93,7 @@ def _translate_at(unit: Unit, site: _core.Site, live: _core.LiveFrame) -> bool:
         return False
     libraries = protocol.active()
     if not libraries:
-        # No array library in the process yet: ask again, ever more rarely.
-        state.idle = min(state.idle + 1, 14)
-        site.countdown = 64 << state.idle
+        site.countdown = 1 << 20
         return False
     _core.init_numpy()
     if state.suspended:
@@ -282,6 +280,8 @@ def _compile(unit: Unit, state: SiteState, outcome: Captured, key: str) -> Speci
         events.log("guards", "\n".join(str(c) for c in outcome.guards))
     if events.wants("graph"):
         events.log("graph", print_graph(outcome.graph))
+    if state.exprs is None:
+        state.exprs = ExpressionTable()
     with stats.timed("compile"):
         compiled = compile_graph(outcome.graph, state.exprs)
     checks = tuple(outcome.guards)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections import Counter
 from dataclasses import dataclass, field
@@ -9,20 +10,20 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tierup import _core
-from tierup.bytecode.canonical import canonicalise
 from tierup.bytecode.concrete import Program, decode, expand_superinstructions
 from tierup.bytecode.flow import Flow
+from tierup.bytecode.listing import Listing, make_listing
 from tierup.bytecode.splice import RETIRE, Exit, SiteSpec, splice
-from tierup.capture.outcome import BreakPoint
-from tierup.capture.scope import Listing
 from tierup.engine import places, stress
-from tierup.graph.ir import Graph
-from tierup.guards.checks import Check
-from tierup.guards.lower import ExpressionTable
 from tierup.runtime import events
 from tierup.runtime.config import Options
 
 if TYPE_CHECKING:
+    # Nothing of these is needed before the first translation, and `tierup run` starts without them.
+    from tierup.capture.outcome import BreakPoint
+    from tierup.graph.ir import Graph
+    from tierup.guards.checks import Check
+    from tierup.guards.lower import ExpressionTable
     from tierup.native.compile import Compiled
 
 MAX_GENERATIONS = 40
@@ -55,7 +56,8 @@ class SiteState:
     in_loop: bool
     exits: list[Exit]
     specs: list[Specialisation] = field(default_factory=list)
-    exprs: ExpressionTable = field(default_factory=ExpressionTable)
+    exprs: ExpressionTable | None = None
+    """Made at the first translation."""
     attempts: int = 0
     failures: int = 0
     idle: int = 0
@@ -199,7 +201,7 @@ class Unit:
             wanted = Exit(spec.landing, spec.top_null)
             number = exits.index(wanted) if wanted in exits else -1
             specs.append((spec.lowered, spec.compiled.plan, number, spec.top_null))
-        generation.sites[state.index].install(state.exprs.exprs(), specs)
+        generation.sites[state.index].install(() if state.exprs is None else state.exprs.exprs(), specs)
 
     def is_current(self, code: CodeType) -> bool:
         return code is self._newest
@@ -217,13 +219,15 @@ class Unit:
         return sum(s.hits for s in sites), sum(s.misses for s in sites), alarms
 
 
-def make_listing(program: Program) -> Listing:
-    """Canonical instructions with their positions."""
-    canonical = canonicalise(program)
-    return Listing(program, canonical.canons, canonical.position)
-
-
 def _callback(site: _core.Site, live: _core.LiveFrame) -> bool | None:
+    if "numpy" not in sys.modules:
+        # The translator needs the array library, and the program may want to set it up before it is imported: ask ever more rarely.
+        unit = unit_of(live.code)
+        state = None if unit is None else unit.sites.get(site.index)
+        if state is not None:
+            state.idle = min(state.idle + 1, 14)
+        site.countdown = 64 << (14 if state is None else state.idle)
+        return False
     from tierup.engine.translate import on_heat
 
     return on_heat(site, live)
