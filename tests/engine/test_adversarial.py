@@ -134,3 +134,22 @@ def test_module_attribute_of_the_module_itself(tmp_path):
     plain = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True)
     tiered = subprocess.run([sys.executable, "-m", "tierup", "run", str(program)], capture_output=True, text=True, check=True)
     assert plain.stdout == tiered.stdout
+
+
+def test_ordering_of_complex_numbers_warns_of_nan():
+    import warnings
+
+    def f(a, b):
+        return (a >= b) & (a != b)
+
+    a, b = np.full(5, 1 + 1j), np.full(5, complex(np.nan, 1))
+    g = tierup.jit(f)
+    for _ in range(4):
+        for args in ((a, a), (a, b), (b, a)):
+            seen = []
+            for fn in (f, g):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    fn(*args)
+                seen.append([str(w.message) for w in caught])
+            assert seen[0] == seen[1]

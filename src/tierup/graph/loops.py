@@ -17,7 +17,12 @@ SILENT: Final = frozenset((
     "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift", "bitwise_count",
     "maximum", "minimum", "fmax", "fmin", "clip", "sign", "floor", "ceil", "trunc", "rint",
 ))  # fmt: skip
-"""Ufuncs none of whose loops raises a flag that NumPy would report."""
+"""Ufuncs whose loops raise no flag that NumPy would report; but see the next."""
+
+_LOUD_ON_COMPLEX: Final = frozenset(("less", "less_equal", "greater", "greater_equal", "sign"))
+"""Of those, the ones whose complex loops do: ordering on a NaN is an invalid operation there, and a sign is a quotient."""
+
+_COMPLEX: Final = frozenset(("c8", "c16"))
 
 _SILENT_ON_INTEGERS: Final = frozenset(("add", "subtract", "multiply", "square", "absolute"))
 _INTEGERS: Final = frozenset(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"))
@@ -35,10 +40,10 @@ def loop_dtypes(loop: str) -> tuple[tuple[str, ...], str]:
 def loop_raises(name: str, loop: str) -> bool:
     """Whether a ufunc's loop may raise a floating-point flag."""
     if name in SILENT:
-        return False
+        return name in _LOUD_ON_COMPLEX and loop_dtypes(loop)[0][0] in _COMPLEX
     ins, out = loop_dtypes(loop)
     if name == "absolute":
-        return ins[0] in ("c8", "c16")
+        return ins[0] in _COMPLEX
     return not (name in _SILENT_ON_INTEGERS and out in _INTEGERS and set(ins) <= _INTEGERS)
 
 
