@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import traceback
+import warnings
 
 import numpy as np
 import pytest
@@ -276,3 +277,32 @@ def test_disabled():
     assert runs(g) == before
     g(x)
     assert runs(g) == before + 1
+
+
+@pytest.mark.parametrize("size", [5, 40_000])
+@pytest.mark.parametrize("at", [0, -1])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: np.tanh(x) * np.sqrt(x),
+        lambda x: (np.logical_not(x) * np.tanh(x)) // np.sqrt(x),
+        lambda x: np.sqrt(x) * np.tanh(x) + np.sin(x) * np.cos(x),
+        lambda x: np.exp(x * 1e3) * np.tanh(x),
+        lambda x: np.log(x) + np.floor_divide(x, 2.0) * np.tanh(x),
+    ],
+)
+def test_flags_survive_loops_of_numpys_that_clear_them(fn, at, size):
+    """One element raises, in the first or the last block; loops like tanh's end with all flags cleared."""
+    x = np.full(size, 0.5)
+    jitted = tierup.jit(fn)
+    jitted(x)
+    x[at] = -3.0
+    for big in (-3.0, 5.0):
+        x[at] = big
+        seen = []
+        for f in (fn, jitted):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                f(x)
+            seen.append([str(w.message) for w in caught])
+        assert seen[0] == seen[1]

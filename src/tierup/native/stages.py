@@ -164,6 +164,8 @@ class Schedule:
     def _steps(self) -> list[list[int]]:
         """Function numbers: 0 is the description, then segments, then loops (see `compile`)."""
         calls = self.spec.calls()
+        # Some of NumPy's loops end with all flags cleared: those of this block's other operations, and of the blocks before.
+        kind = _CALL_KEEPING_FLAGS if any(op.raises for op in self.spec.ops) else _CALL
         steps: list[list[int]] = []
         number = 0
         for stage in self._stages:
@@ -177,7 +179,6 @@ class Schedule:
             for i in stage.calls:
                 op = self.spec.ops[i]
                 refs = [self._ref(r) for r in op.operands] + [self._ref(Ref("t", i))]
-                kind = _CALL_KEEPING_FLAGS if any(other.raises for other in self.spec.ops[:i]) else _CALL
                 function = 1 + len(self.segments) + calls.index((op.name, op.loop))
                 steps.append([kind, function, len(op.operands), len(refs), *refs])
         return steps
