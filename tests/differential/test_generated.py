@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 import tierup
 
 from .observe import difference
-from .programs import Program, from_seed, strategy
+from .programs import SCRIPT_MARK, Program, from_seed, strategy
 from .reduce import reduced
 from .ways import JITTED, WAYS, Observed, way_of
 
@@ -45,14 +45,15 @@ def test_no_difference(chunk: int, tmp_path: Path) -> None:
         found = difference(program, path, observed.watched(WAYS[way]))
         if found is not None:
             pytest.fail(f"seed {seed}, " + _failure(program, way, found, tmp_path), pytrace=False)
-        _native[seed] = observed.runs > 0
+        if SCRIPT_MARK not in program.source:  # straight lines of a script run once and are not compiled
+            _native[seed] = observed.runs > 0
     assert not (errors := tierup.stats().of_kind("error")), f"the translator failed: {errors}"
 
 
 def test_most_programs_ran_native_code() -> None:
-    if len(_native) < PROGRAMS:
+    if len(_native) < PROGRAMS // 2:
         pytest.skip("not all programs were run")
-    assert sum(_native.values()) >= MANY * PROGRAMS
+    assert sum(_native.values()) >= MANY * len(_native)
 
 
 @settings(
