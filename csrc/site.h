@@ -42,8 +42,11 @@ typedef struct SitePending { /* what a frame that left the site with a hit has s
     int exit;
     int ndeep; /* -1: nothing but the exit number */
     bool top_null;
+    bool spare_size;  /* room for SPARE_DEEP values: worth keeping for the next hit */
     PyObject *deep[]; /* owned; NULL is a value */
 } SitePending;
+
+enum { SPARE_DEEP = 4 };
 
 typedef struct {
     PyObject_HEAD
@@ -60,6 +63,7 @@ typedef struct {
     int last_exit;
     void *last_frame;
     SitePending *pending;
+    SitePending *spare; /* an unused entry: most hits need one for the moment between two instructions */
     PyObject *callback;
     PyObject *last_error;
     uint64_t hits, misses, observed, errors;

@@ -214,12 +214,17 @@ int installed_fit(Installed *inst, PyCodeObject *code)
 
 /* ---- pending exits --------------------------------------------------------------------------------------------- */
 
-static void pending_free(SitePending *p)
+/* Releases what the entry, which is in no list, still owns; that may run any code. */
+static void pending_free(Site *site, SitePending *p)
 {
     for (int i = 0; i < p->ndeep; i++) {
         Py_XDECREF(p->deep[i]);
     }
-    PyMem_Free(p);
+    if (p->spare_size && site->spare == NULL) {
+        site->spare = p;
+    } else {
+        PyMem_Free(p);
+    }
 }
 
 void site_drop_pending(Site *site)
@@ -228,9 +233,11 @@ void site_drop_pending(Site *site)
     site->pending = NULL;
     while (p != NULL) {
         SitePending *next = p->next;
-        pending_free(p);
+        pending_free(site, p);
         p = next;
     }
+    PyMem_Free(site->spare);
+    site->spare = NULL;
 }
 
 /* Takes the frame's entry out of the list. */
@@ -252,10 +259,20 @@ static void pending_add(Site *site, SitePending *p)
     site->pending = p;
 }
 
-static SitePending *pending_new(const SiteSpec *s, void *frame, int ndeep)
+static SitePending *pending_new(Site *site, const SiteSpec *s, void *frame, int ndeep)
 {
-    SitePending *p = PyMem_Calloc(1, sizeof *p + sizeof(PyObject *) * (size_t)(ndeep > 0 ? ndeep : 0));
+    bool spare_size = ndeep <= SPARE_DEEP;
+    SitePending *p = spare_size ? site->spare : NULL;
     if (p != NULL) {
+        site->spare = NULL;
+    } else {
+        p = PyMem_Malloc(sizeof *p + sizeof(PyObject *) * (size_t)(spare_size ? SPARE_DEEP : ndeep));
+    }
+    if (p != NULL) {
+        for (int i = 0; i < ndeep; i++) {
+            p->deep[i] = NULL;
+        }
+        p->spare_size = spare_size;
         p->frame = frame;
         p->exit = s->exit;
         p->ndeep = ndeep;
@@ -354,12 +371,14 @@ static int try_spec(void *ctx, int index)
     if (s->exit < 0 || (s->has_cells && !cells_fit(s, v->frame)) || (s->has_names && !names_fit(s, v->frame))) {
         return 1;
     }
-    if (s->ndeep > 0 && (v->pending = pending_new(s, v->frame->raw, s->ndeep)) == NULL) {
+    if (s->ndeep > 0 && (v->pending = pending_new(v->site, s, v->frame->raw, s->ndeep)) == NULL) {
         return 1;
     }
     int result = plan_run(s->plan, &v->lookup, v->regs);
     if (result != 0) {
-        PyMem_Free(v->pending); /* still empty */
+        if (v->pending != NULL) {
+            pending_free(v->site, v->pending); /* still empty */
+        }
         v->pending = NULL;
         return result;
     }
@@ -388,13 +407,13 @@ static void settle_hit(Visit *v)
         Py_XDECREF(v->regs[i]);
     }
     if (stale != NULL) {
-        pending_free(stale);
+        pending_free(site, stale);
     }
     Lookup_clear(&v->lookup);
     if (v->pending == NULL && frame_is_observed(v->ts, v->frame)) {
         /* A destructor started a tracer, which will run code between here and the hit block's question for the exit
          * number. */
-        SitePending *note = pending_new(s, frame, -1);
+        SitePending *note = pending_new(site, s, frame, -1);
         if (note != NULL) {
             pending_add(site, note);
         }
@@ -476,7 +495,7 @@ int site_exit_number(Site *site, PyThreadState *ts)
         if (p->frame == f.raw) {
             int exit = p->exit;
             if (p->ndeep < 0) {
-                PyMem_Free(pending_take(site, f.raw));
+                pending_free(site, pending_take(site, f.raw));
             }
             return exit;
         }
@@ -494,7 +513,7 @@ PyObject *site_fetch_deep(Site *site, PyThreadState *ts)
     SitePending *p = frame_current(ts, &f) ? pending_take(site, f.raw) : NULL;
     if (p == NULL || p->ndeep < 0 || site->depth + p->ndeep > f.code->co_stacksize) {
         if (p != NULL) {
-            pending_free(p);
+            pending_free(site, p);
         }
         return no_hit();
     }
@@ -507,7 +526,7 @@ PyObject *site_fetch_deep(Site *site, PyThreadState *ts)
         p->deep[i] = placeholder;
     }
     p->ndeep = filled;
-    pending_free(p);
+    pending_free(site, p);
     if (top == NULL) {
         PyErr_SetString(PyExc_SystemError, "the plan left the register of the top stack slot empty");
     }
