@@ -104,7 +104,8 @@ class FunctionNames:
         names = self._function.__globals__
         if name in names:
             return ObjectValue(self._source.then("FUNC_GLOBAL", name), names[name])
-        builtins: Any = self._function.__builtins__
+        function: Any = self._function  # type checkers disagree on whether functions have it
+        builtins = function.__builtins__
         if name not in builtins:
             raise Break(f"name {name!r} is not defined")
         region.guard("NULL", self._source.then("FUNC_GLOBAL", name))
