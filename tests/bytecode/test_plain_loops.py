@@ -73,3 +73,19 @@ def test_a_site_outside_a_loop_cannot_retire() -> None:
     program = expand_superinstructions(decode(compile("x = 1\n", "<test>", "exec")))
     with pytest.raises(ValueError, match="cannot retire"):
         splice(program, [SiteSpec(1, Retire(1), (RETIRE,))])
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+def test_retiring_in_the_middle_of_calls(every: int) -> None:
+    """NULLs and callables that wait on the stack go along."""
+    space: dict[str, object] = {}
+    source = (
+        "def f(n, *rest, **kw):\n out = []\n for i in range(n):\n  if i % 3:\n   late = i\n"
+        "  out.append(max(*[i, 3], *rest, **({'key': abs} if i > 2 else kw)) + min(i, sum([j for j in range(i)])))\n"
+        "  if i > 3: out.append(late)\n return out\n"
+    )
+    exec(source, space)
+    wanted = space["f"](9, 4, 5)  # type: ignore[operator]
+    program = expand_superinstructions(decode(space["f"].__code__))  # type: ignore[attr-defined]
+    space["f"].__code__ = splice(program, sites_in_loops(program, every)).code  # type: ignore[attr-defined]
+    assert space["f"](9, 4, 5) == wanted  # type: ignore[operator]

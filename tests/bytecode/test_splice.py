@@ -178,7 +178,7 @@ def test_deeper_landings_and_returns() -> None:
 
 
 def test_null_on_top() -> None:
-    """The landing's NULL cannot be the value that UNARY_INVERT returns: it fills a placeholder, and None is popped."""
+    """The landing's NULL cannot be the value that UNARY_INVERT returns: it fills a placeholder (itself NULL), and None is popped."""
     space: dict[str, Any] = {}
     exec("def f(g, a):\n return g(a)\n", space)
     program = program_of(space["f"].__code__)
@@ -188,7 +188,7 @@ def test_null_on_top() -> None:
     assert depth is not None and flow.nulls[null_at + 1] >> (depth - 1) & 1
     at = places(program, flow)[0]
     spliced = splice(program, [SiteSpec(at, Miss(), (Exit(null_at + 1, top_null=True),))])
-    wanted = ["LOAD_CONST"] * (depth + 1) + ["UNARY_INVERT", "POP_TOP", "JUMP_BACKWARD_NO_INTERRUPT"]
+    wanted = ["LOAD_CONST"] * (depth - 1) + ["PUSH_NULL", "LOAD_CONST", "UNARY_INVERT", "POP_TOP", "JUMP_BACKWARD_NO_INTERRUPT"]
     assert [i.name for i in decode(spliced.code).instrs][-len(wanted) :] == wanted
     assert FunctionType(spliced.code, {})(len, "abc") == 3
 
@@ -280,11 +280,34 @@ def test_glued_places_are_refused() -> None:
 
 
 def quietly(code: CodeType) -> CodeType:
-    """Sites everywhere that land at the starts of lines, as tracers on 3.12 and later take every jump's target for one."""
+    """Sites everywhere that land at the starts of lines in the same loop and handler, as those of real regions do. (Since 3.12 tracers
+    take every jump's target for a line's start, and what a debugger's own jumps may do follows from the code's.)"""
     program = program_of(code)
-    at = places(program, Flow(program))
-    starts = [i for i in at if i and _begins_line(program, i)]
-    return splice(program, [SiteSpec(i, 0.0, tuple(Exit(s) for s in starts[:5])) for i in at]).code
+    flow = Flow(program)
+    at = places(program, flow)
+    starts: dict[object, list[int]] = {}
+    for i in at:
+        if i and _begins_line(program, i):
+            starts.setdefault((flow.loop_of(i), flow.handlers[i]), []).append(i)
+    sites = []
+    for i in at:
+        near = [s for s in starts.get((flow.loop_of(i), flow.handlers[i]), []) if _alike(flow, i, s)]
+        sites.append(SiteSpec(i, 0.0, tuple(Exit(s, top_null=_null_top(flow, s)) for s in near[:5])))
+    return splice(program, sites).code
+
+
+def _alike(flow: Flow, site: int, landing: int) -> bool:
+    """Whether control comes to one through the other, and the slots that both stacks have agree in being NULL."""
+    here, there = flow.depth[site], flow.depth[landing]
+    assert here is not None and there is not None
+    again = there <= here and flow.loop_of(site) is not None and flow.dominates(landing, site)
+    ordered = again or flow.dominates(site, landing)
+    return ordered and (flow.nulls[site] ^ flow.nulls[landing]) & ((1 << min(here, there)) - 1) == 0
+
+
+def _null_top(flow: Flow, index: int) -> bool:
+    depth = flow.depth[index]
+    return bool(depth and flow.nulls[index] >> (depth - 1) & 1)
 
 
 def _begins_line(program: Program, index: int) -> bool:

@@ -7,8 +7,8 @@ one for each frame slot.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -28,6 +28,8 @@ class Landings:
     """First code unit of each hit block. There the site has written the whole frame: no stack slot is NULL, every local counts as bound."""
     jumps: frozenset[int] = frozenset()
     """Code units (of the opcode) of the jumps out of hit blocks: only the stack depth has to fit, the rest is as the landing wants it."""
+    retired: Mapping[int, int] = field(default_factory=dict)
+    """By first code unit of a hit block: where the frame may go on exactly as it was at the site."""
 
 
 _Thrown = tuple[Row | None, int, int, int, int]
@@ -78,6 +80,7 @@ class _Interpreter:
         self.table = table()
         self.effects = effects()
         self.states: list[State | None] = [None] * len(scan.ops)
+        self.index_of = {unit: k for k, unit in enumerate(scan.starts)} if landings.retired else {}
         self.leader = bytearray(len(scan.ops))
         self.handler: list[Row | None] = [None] * len(scan.ops)
         self.work: list[int] = []
@@ -243,6 +246,10 @@ class _Interpreter:
             state = m.snapshot()
         if self._enter(k, target, state):
             self.work.append(target)
+        if self.landings.retired:
+            copy = self.landings.retired.get(self.scan.starts[target], -1)
+            if copy >= 0 and self._enter(k, self.index_of[copy], state):
+                self.work.append(self.index_of[copy])
         return False
 
     def _throw(self, k: int, row: Row | None, nulls: int, cells: int, bound: int, made: int) -> None:

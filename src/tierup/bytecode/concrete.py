@@ -91,7 +91,7 @@ class Program:
 
     @cached_property
     def _unsafe_sites(self) -> frozenset[int]:
-        return unsafe_sites(self.instrs)
+        return unsafe_sites(self.instrs, frozenset(e.target for e in self.table))
 
     def can_land(self, index: int) -> bool:
         """Whether a frame may go on at the instruction: it is the start of its unit. (RESUME 0: directly behind it.)"""

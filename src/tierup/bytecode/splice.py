@@ -17,6 +17,7 @@ from tierup.bytecode.concrete import ConcreteInstr, ExceptionEntry, Program, fus
 from tierup.bytecode.flow import Flow
 from tierup.bytecode.opcodes import OpTable, table
 from tierup.bytecode.plain_loops import append_loop
+from tierup.bytecode.tables import NO_POSITION
 from tierup.bytecode.verify import Landings, verify_fields
 
 _LINEAR_EXITS: Final = 8
@@ -65,6 +66,7 @@ def splice(program: Program, sites: Iterable[SiteSpec], *, verify: bool = True) 
         landings = Landings(
             hits=frozenset(units[moved[i]] for i in edit.hit_entries),
             jumps=frozenset(assembled.own_units[moved[i]] for i in edit.landing_jumps),
+            retired={units[moved[edit.hit_labels[site].index]]: units[moved[copy]] for site, copy in edit.retired.items()},
         )
         verify_fields(assembled.fields, landings)
     tests = {site: assembled.own_units[moved[index]] for site, index in edit.tests.items()}
@@ -126,6 +128,8 @@ class _Splicer:
         self.hit_labels: dict[int, _Label] = {}
         self.hit_entries: list[int] = []
         self.landing_jumps: list[int] = []
+        self.retired: dict[int, int] = {}
+        """By index of a site that can retire: new index of its instruction in the copy."""
         self.copies: dict[int, dict[int, int]] = {}
         """By loop header: new index of each original instruction of the loop in its copy without sites."""
         self._check()
@@ -189,12 +193,19 @@ class _Splicer:
         self.out.append(ConcreteInstr(self.table.op(name), name, arg, like.offset, like.positions, target))
         return at
 
+    def _emit_hidden(self, name: str, arg: int, like: ConcreteInstr, target: int) -> int:
+        return self._emit(name, arg, like._replace(positions=NO_POSITION), target)
+
     def _like(self, index: int) -> ConcreteInstr:
         """The instruction whose position a site takes. Behind RESUME that is the next one: a tracer would see RESUME's line, the `def`."""
         instrs = self.program.instrs
         if instrs[index].name == "RESUME" and index + 1 < len(instrs) and instrs[index + 1].positions[0] is not None:
             return instrs[index + 1]
         return instrs[index]
+
+    def _hidden(self, index: int) -> ConcreteInstr:
+        """The same without a line: a debugger that is told to go to a line may take any instruction that begins one."""
+        return self._like(index)._replace(positions=NO_POSITION)
 
     def _jump_if_true(self, like: ConcreteInstr, label: _Label) -> int:
         name = "POP_JUMP_IF_TRUE" if self.table.has("POP_JUMP_IF_TRUE") else "POP_JUMP_FORWARD_IF_TRUE"
@@ -220,7 +231,7 @@ class _Splicer:
     # ---- hit blocks
 
     def _hit_block(self, spec: SiteSpec) -> None:
-        like = self._like(spec.index)
+        like = self._hidden(spec.index)
         self.hit_labels[spec.index].index = len(self.out)
         self.hit_entries.append(len(self.out))
         if len(spec.exits) == 1:
@@ -263,13 +274,14 @@ class _Splicer:
         loop = self.flow.loop_of(spec.index)
         assert loop is not None
         if loop.header not in self.copies:
-            self.copies[loop.header] = append_loop(self, loop.body, self._emit)
+            self.copies[loop.header] = append_loop(self, loop.body, self._emit_hidden)
 
     def _exit(self, spec: SiteSpec, like: ConcreteInstr, end: Exit) -> None:
         if end is RETIRE:
             loop = self.flow.loop_of(spec.index)
             assert loop is not None
-            self._emit("JUMP_BACKWARD_NO_INTERRUPT", 0, like, self.copies[loop.header][spec.index])
+            self.retired[spec.index] = self.copies[loop.header][spec.index]
+            self.landing_jumps.append(self._emit("JUMP_BACKWARD_NO_INTERRUPT", 0, like, self.retired[spec.index]))
             return
         here, there = self.depth[spec.index], self.depth[end.target_index]
         assert here is not None and there is not None
@@ -279,7 +291,7 @@ class _Splicer:
             self._deepen(spec, like, end, here, there)
         landing = self.program.instrs[end.target_index]
         if landing.name in ("RETURN_VALUE", "RETURN_CONST") and end.target_index not in self.sites:
-            self._emit(landing.name, landing.arg, landing)
+            self._emit(landing.name, landing.arg, like)
             return
         self._jump_to(spec, like, self._landing(end.target_index), landing, end.target_index)
 

@@ -77,15 +77,15 @@ def loop_end(instrs: Sequence[ConcreteInstr], target: int) -> int:
     return target + 2 if _SKIPS_POP_TOP else target + 1
 
 
-def unsafe_sites(instrs: Sequence[ConcreteInstr]) -> frozenset[int]:
+def unsafe_sites(instrs: Sequence[ConcreteInstr], handlers: frozenset[int]) -> frozenset[int]:
     """Instructions in front of which no site may be put, though a frame may well go on there.
 
-    Before PUSH_EXC_INFO the exception is not in `exc_info` yet; before POP_EXCEPT, and in the clean-up `COPY; POP_EXCEPT; RERAISE`,
-    no row covers the code that would take it out again. An exception there (a KeyboardInterrupt) would leave `exc_info` wrong.
-    A jump back to SEND is no line event for tracers, one back to a site would be.
-    The handler that turns a generator's StopIteration into RuntimeError is for CPython alone.
+    Where a handler starts, the exception is not in `exc_info` yet (and END_ASYNC_FOR begins no line); before POP_EXCEPT, and in the
+    clean-up `COPY; POP_EXCEPT; RERAISE`, no row covers the code that would take it out again. An exception there (a KeyboardInterrupt)
+    would leave `exc_info` wrong. A jump back to SEND is no line event for tracers, one back to a site would be. The handler that turns
+    a generator's StopIteration into RuntimeError is for CPython alone.
     """
-    unsafe = set()
+    unsafe = set(handlers)
     for index, instr in enumerate(instrs):
         if instr.name in ("PUSH_EXC_INFO", "SEND"):
             unsafe.add(index)
