@@ -152,7 +152,7 @@ class Generator(Statements):
         spec = dict(first)
         what = weighted(self.chooser, _VARIATIONS)
         if what in ("size", "everything"):
-            spec["n"], spec["m"] = self.pick(0, 1, 3, 6, 17, 70), self.pick(1, 2, 3, 5)
+            spec["n"], spec["m"] = self.pick(0, 1, 3, 6, 17, 70, 3000), self.pick(1, 2, 3, 5)
         if what in ("dtype", "everything"):
             spec["dtypes"] = [self.pick(*_DTYPES[flavour]) for flavour in flavours]
         if what in ("layout", "everything"):
@@ -174,7 +174,7 @@ class Generator(Statements):
         if what in ("objects", "everything"):
             spec["tool"], spec["thing"] = self.pick(*_TOOLS), self.pick(*_THINGS)
         if what == "kind":
-            spec["dtypes"] = [self.pick("f8", "i4", "?", "c16", "u2") for _ in flavours]
+            spec["dtypes"] = [self.pick("f8", "i4", "?", "c16", "u2", "O", "m8[s]") for _ in flavours]
         return spec
 
     def _call(self, number: int, spec: dict[str, Any], shapes: list[tuple[str, ...]]) -> str:

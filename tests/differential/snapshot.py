@@ -6,6 +6,7 @@ values, types, memory layouts and the same identity and aliasing structure.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 import types
@@ -21,6 +22,7 @@ _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), typ
 _SAMPLES: tuple[Any, ...] = ([], (), range(0), {}, set(), reversed([]), enumerate([]), zip())
 _ITERATORS = tuple(type(iter(sample)) for sample in _SAMPLES)
 _SKIPPED = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, type(len), property, staticmethod, classmethod)
+_SHOWN = 2048
 _FLAGS = ("c_contiguous", "f_contiguous", "owndata", "writeable", "aligned", "writebackifcopy")
 
 
@@ -32,7 +34,8 @@ def bits(array: np.ndarray, exact_nans: bool) -> str:
     if data.dtype.kind in "fc" and not exact_nans:
         parts = data.reshape(-1).view(data.real.dtype)
         parts[np.isnan(parts)] = np.nan
-    return data.tobytes().hex()
+    raw = data.tobytes()
+    return raw.hex() if len(raw) <= _SHOWN else f"blake2 {hashlib.blake2b(raw).hexdigest()} of {len(raw)} bytes"
 
 
 class Snapshot:
