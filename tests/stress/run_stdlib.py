@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
 import unittest
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
 
 import numpy  # noqa: F401  (nothing is captured in a process without an array library)
 
@@ -12,9 +14,19 @@ import tierup
 from tierup.engine import loader, units
 
 
+def _instrumented(name: str) -> ModuleType:
+    """The module, executed with all its code instrumented."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None and isinstance(spec.loader, SourceFileLoader)
+    code = spec.loader.get_code(name)
+    assert code is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    exec(loader.instrument(code), vars(module))
+    return module
+
+
 def main(name: str) -> int:
-    loader.install([f"test.{name}"])
-    module = importlib.import_module(f"test.{name}")
+    module = _instrumented(f"test.{name}")
     result = unittest.TextTestRunner(verbosity=0).run(unittest.defaultTestLoader.loadTestsFromModule(module))
     stats = tierup.stats()
     print(f"{len(units.all_units())} units, {stats.specialisations} specialisations, {stats.hits} hits")
