@@ -52,7 +52,6 @@ def _without(kind: str, only: Callable[[Check], bool] = lambda check: True) -> P
 
 
 FAULTS["the guard on None, True and modules is dropped"] = _without("IS")
-FAULTS["the guard on a user's class is dropped"] = _without("IS_WEAK")
 FAULTS["the guard on an int's value is dropped"] = _without("INT_EQ")
 FAULTS["the guard on a string is dropped"] = _without("STR_EQ")
 FAULTS["the guard on a list's length is dropped"] = _without("LIST_LEN")

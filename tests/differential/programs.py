@@ -29,7 +29,7 @@ _TOOLS = ("TOOLS[0]", "TOOLS[1]", "affine", "np.negative", "smooth", "HALF", "Bo
 _THINGS = ("BOX", "Box(2.0)", "Twin(2.0)", "Heir(2.0)", "Box(2)", "Box(np.float64(2))", "Twin(2)")
 _VARIATIONS = [
     *((2, what) for what in ("size", "values", "layout", "alias", "k", "containers", "objects")),
-    *((1, what) for what in ("dtype", "environment", "kind", "everything")),
+    *((1, what) for what in ("dtype", "environment", "kind", "everything", "axis")),
 ]
 _DTYPES = {"f": ["f8", "f4", "f8", "f4", "f4", "f2"], "i": ["i8", "i4", "i2", "u1", "u8", "i1"], "b": ["?"], "c": ["c16", "c8"]}
 
@@ -96,7 +96,7 @@ class Generator(Statements):
 
     @staticmethod
     def _frame(form: str) -> tuple[list[str], list[str], int]:
-        parameters = "a, b, k=2, s=1.5, t=None, *, flag=False, items=(), opts=None, tool=affine, thing=BOX"
+        parameters = "a, b, k=2, s=1.5, t=None, *, flag=False, items=(), opts=None, tool=affine, thing=BOX, axis=0"
         if form == "method":
             return ["class Host:", "    bias = 1", "    @jit", f"    def f(self, {parameters}):"], ["f = Host().f"], 2
         if form == "closure":
@@ -146,6 +146,7 @@ class Generator(Statements):
             "opts": '{"gain": 2, "bias": 0.5}',
             "tool": self.pick("affine", "TOOLS[0]"),
             "thing": self.pick("BOX", "Box(2.0)"),
+            "axis": "0",
         }
 
     def _varied(self, first: dict[str, Any], flavours: list[str]) -> dict[str, Any]:
@@ -173,6 +174,8 @@ class Generator(Statements):
             spec["opts"] = self.pick(*_OPTIONS)
         if what in ("objects", "everything"):
             spec["tool"], spec["thing"] = self.pick(*_TOOLS), self.pick(*_THINGS)
+        if what in ("axis", "everything"):
+            spec["axis"] = self.pick("-1", "-1", "None", "1", "(0,)", "np.int64(-1)", "False")
         if what == "kind":
             spec["dtypes"] = [self.pick("f8", "i4", "?", "c16", "u2", "O", "m8[s]") for _ in flavours]
         return spec
@@ -189,7 +192,7 @@ class Generator(Statements):
             "s": scalar,
             "t": spec["t"],
             "flag": flag,
-            **{name: spec[name] for name in ("items", "opts", "tool", "thing")},
+            **{name: spec[name] for name in ("items", "opts", "tool", "thing", "axis")},
         }
         arguments = "{" + ", ".join(f'"{name}": {value}' for name, value in options.items()) + "}"
         if spec["alias"] == "overlapping" and shapes[0] == shapes[1] == ("n",):

@@ -96,7 +96,13 @@ class Statements(Expressions):
             return f"{name}[{self.pick('0', '-1', 'k % len(' + name + ')')}] {self.pick('=', op)} {self.number(kind.flavour)}"
         if choice == 8 and kind.flavour != "c":
             return f"{name}[{name} > 1] = {self.number(kind.flavour)}"
-        return self.pick(f"np.multiply({name}, 2, out={name})", f"{text}[...] = 1", f"{name}.fill(2)", f"np.add({text}, 1, out={text})")
+        return self.pick(
+            f"{name}[1:] = {self.number('i')}\n{name}[:-1] = {self.number('i')}" if kind.ndim else f"{name}[...] = 3",
+            f"np.multiply({name}, 2, out={name})",
+            f"{text}[...] = 1",
+            f"{name}.fill(2)",
+            f"np.add({text}, 1, out={text})",
+        )
 
     def reduce(self) -> Statement:
         made = self.scalar()
@@ -173,6 +179,8 @@ class Statements(Expressions):
             f"{name} = {x} * opts['gain']" if self.chance(40) else f"{name} = {x} * (opts['gain'] if opts else 1)",
             f"{name} = {x}\nfor key in opts or ():\n    {name} = {name} * opts[key] + len(key)",
             f"{name} = {x} - ('bias' in opts if opts else 3)",
+            f"{name} = {x} - len(opts or ())",
+            f"{name} = {x}\nfor value in (opts or {{}}).values():\n    {name} = {name} * value + 1",
             f"{name} = TOOLS[k % 3]({x})",
             f"{name} = {x} * (2 if t == 'text' else 3)",
             f"{name} = {x} if isinstance(items, tuple) else {x} + 1",
@@ -196,6 +204,8 @@ class Statements(Expressions):
             f"{name} = {x} * (5, 0.5, 7, 3)[k]",
             f"{name} = {x} + items[k - 3]" if self.chance(40) else f"{name} = {x} + (5, 0.5, 7, 3)[k % 4]",
             f"{name} = {x} * (2 if a is b else 3)",
+            f"{name} = {x} + {x}.max(axis).sum()",
+            f"{name} = {x} * {x}.sum(axis=axis).mean()",
         )
 
     def big_integer(self) -> Statement:
