@@ -1,6 +1,6 @@
 """CPython's own tests and generated programs in the stress modes (`TIERUP_STRESS`), each in a process of its own.
 
-`TIERUP_STRESS_FULL=1` runs all combinations; without it only those that take seconds.
+`TIERUP_STRESS_FULL=1` runs all combinations, `TIERUP_STRESS_QUICK=1` those that take seconds; they are part of `.ci/full`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ FULL = os.environ.get("TIERUP_STRESS_FULL", "") not in ("", "0")
 QUICK = ("test_grammar", "test_with", "test_scope")
 SLOW = ("test_generators", "test_exceptions", "test_functools", "test_dataclasses")
 HITS = ("hit", "exit:1", "exit:5")
+
+
+pytestmark = pytest.mark.skipif(
+    not FULL and not os.environ.get("TIERUP_STRESS_QUICK"), reason="TIERUP_STRESS_FULL=1 or TIERUP_STRESS_QUICK=1 runs the stress modes"
+)
 
 
 def _run(mode: str, *command: str) -> None:
