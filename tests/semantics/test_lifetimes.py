@@ -103,3 +103,17 @@ def test_the_same_checks_are_one_specialisation() -> None:
     unit = units.unit_of(f.__code__)
     assert unit is not None
     assert all(len(state.specs) <= 1 for state in unit.sites.values())
+
+
+def test_numbers_that_differ_are_one_specialisation() -> None:
+    """Infinities and NaNs among them: values of numbers are no guards unless a program branches on them."""
+
+    @functools.partial(tierup.jit, min_graph_size=0)
+    def f(a: Any, s: float, n: int) -> Any:
+        return a * s + n
+
+    for i in range(60):
+        f(np.ones(2 + i % 5), [1.5, float("inf"), float("nan"), -0.0][i % 4], i)
+    unit = units.unit_of(f.__code__)
+    assert unit is not None
+    assert [len(state.specs) for state in unit.sites.values()] == [1]
