@@ -76,9 +76,13 @@ def _extensions(arg: int) -> int:
 
 
 def _layout(program: Program, optable: OpTable) -> tuple[list[int], list[int]]:
-    """Size in units and final argument of every instruction. Jumps grow until nothing changes (they never shrink again)."""
+    """Size in units and final argument of every instruction. Jumps grow until nothing changes, and never shrink.
+
+    They start from the size of the argument they were decoded with: a backward jump counts its own EXTENDED_ARG, so with 255 or 256
+    units to go both forms are consistent, and CPython's compiler does not always end at the shorter one.
+    """
     caches, jump = optable.caches, optable.jump
-    args = [i.arg if i.target is None else 0 for i in program.instrs]
+    args = [i.arg for i in program.instrs]
     sizes = [1 + caches[i.opcode] + _extensions(arg) for i, arg in zip(program.instrs, args, strict=True)]
     jumps = [(k, i.target, jump[i.opcode]) for k, i in enumerate(program.instrs) if i.target is not None]
     while True:
