@@ -81,7 +81,19 @@ class Expressions:
         """A scalar expression: literal, parameter or global."""
         options = ["2", "3", "1", "-1", "k", "BOX.limit", "len(LOG)"]
         if flavour != "i":
-            options += ["0.5", "1.5", "-0.25", "s", "SCALE", "BOX.gain", "np.float64(0.75)", "math.pi", 'MODES["half"]', "0.0"]
+            options += [
+                "0.5",
+                "1.5",
+                "-0.25",
+                "s",
+                "SCALE",
+                "BOX.gain",
+                "np.float64(0.75)",
+                "math.pi",
+                'MODES["half"]',
+                "0.0",
+                "(2, s, 0.5, 3)[k]",
+            ]
         options += self.variables(lambda kind: kind.what == "scalar" and kind.flavour == "f" and flavour != "i")
         options += self.variables(lambda kind: kind.what == "int")
         return self.pick(*options)

@@ -201,7 +201,7 @@ class Statements(Expressions):
             f"{name} = thing.scaled({x}) - thing.limit",
             f"{name} = {x} + (1 if isinstance(thing, Box) else 2)",
             f"{name} = {x} + (1 if type(thing) is Box else 2)",
-            f"{name} = {x} * (5, 0.5, 7, 3)[k]",
+            f"{name} = {x} * (5, 0.5, s, 3)[k]",
             f"{name} = {x} + items[k - 3]" if self.chance(40) else f"{name} = {x} + (5, 0.5, 7, 3)[k % 4]",
             f"{name} = {x} * (2 if a is b else 3)",
             f"{name} = {x} + {x}.max(axis).sum()",
