@@ -29,7 +29,8 @@ MORE = (
 
 
 # With a site in front of it, FOR_ITER no longer begins the line; so it specialises while traced, and shows the generator's StopIteration.
-KNOWN: dict[str, set[str]] = {"sites": {"test_no_line_event_after_creating_generator"}, "reassembled": set()}
+# test_jump_threading demands a line for every jump of the compiler's; hit blocks have none on purpose.
+KNOWN: dict[str, set[str]] = {"sites": {"test_no_line_event_after_creating_generator", "test_jump_threading"}, "reassembled": set()}
 
 
 def modules() -> list[str]:
