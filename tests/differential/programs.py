@@ -28,7 +28,8 @@ _OPTIONS = (
 _TOOLS = ("TOOLS[0]", "TOOLS[1]", "affine", "np.negative", "smooth", "HALF", "Box(2).scaled")
 _THINGS = ("BOX", "Box(2.0)", "Twin(2.0)", "Heir(2.0)", "Box(2)", "Box(np.float64(2))", "Twin(2)")
 _VARIATIONS = [
-    *((2, what) for what in ("size", "values", "layout", "alias", "k", "containers", "objects")),
+    *((2, what) for what in ("size", "values", "layout", "k")),
+    *((3, what) for what in ("alias", "containers", "objects")),
     *((1, what) for what in ("dtype", "environment", "kind", "everything", "axis")),
 ]
 _DTYPES = {"f": ["f8", "f4", "f8", "f4", "f4", "f2"], "i": ["i8", "i4", "i2", "u1", "u8", "i1"], "b": ["?"], "c": ["c16", "c8"]}
@@ -79,7 +80,9 @@ class Generator(Statements):
         self.scope["k"] = Kind("int", (), "i")
         form = self.pick(*("plain",) * 6, "method", "closure", "script", "plain" if self.smooth else "generator")
         self.early_returns, self.script = form not in ("generator", "script"), form == "script"
-        body: list[Statement] = [self.statement() for _ in range(self.chooser.integer(3, 9) + (3 if self.smooth else 0))]
+        # What guards watch belongs to the first region, which every call reaches.
+        first = [] if self.moves_only or self.chance(50) else [self.pick(self.objects_in, self.containers_in)()]
+        body: list[Statement] = [*first, *(self.statement() for _ in range(self.chooser.integer(3, 9) + (3 if self.smooth else 0)))]
         last = self.result()
         body.append(last)
         if form == "script":

@@ -36,6 +36,7 @@ def _failure(program: Program, way: str, found: str, folder: Path) -> str:
     return f"{way}: {found}\n\nreduced: {again}\n\n{small.own_source}"
 
 
+@pytest.mark.timeout(max(300, 5 * PROGRAMS // CHUNKS))
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_no_difference(chunk: int, tmp_path: Path) -> None:
     tierup.reset()
@@ -56,6 +57,7 @@ def test_most_programs_ran_native_code() -> None:
     assert sum(_native.values()) >= MANY * len(_native)
 
 
+@pytest.mark.timeout(max(300, PROGRAMS))
 @settings(
     max_examples=max(20, PROGRAMS // 20),
     derandomize=True,

@@ -49,3 +49,4 @@ class Observed:
         own = [unit for unit in units.all_units() if unit.filename == str(self.path)]
         specialisations = [spec for unit in own for state in unit.sites.values() for spec in state.specs]
         self.runs += sum(spec.compiled.plan.runs for spec in specialisations if spec.operations)
+        loader._kept.clear()  # a process of ours runs thousands of modules, not one program
