@@ -171,6 +171,7 @@ class Generator(Statements):
                 spec["values"] = self.pick("edge", "zero", "plain")
         if what == "k":
             spec["k"] = self.pick(0, 1, 2, 0, 1, 2, 5, -3, 2**40, 2**70, "True", "np.int64(3)", "3.0", "np.float32(2)")
+        if what in ("k", "containers", "everything"):
             spec["t"] = self.pick("None", "1", "'text'", "0.5", "(1, 2)")
         if what in ("containers", "everything"):
             spec["items"] = self.pick(*_ITEMS)
