@@ -10,19 +10,19 @@ typedef struct {
     PyObject **regs;
     Slot *slots;
     Array *arrays;
-    bool watching; /* floating-point flags were cleared at the first step that may raise some */
-    bool dirty;    /* and may have been raised since they were last collected */
-    int raised;    /* collected */
+    bool cleared; /* the floating-point flags were clear when the run began */
+    bool dirty;   /* and may have been raised since they were last collected */
+    int raised;   /* collected */
 } Run;
 
-/* Reading the flag register costs as much as a small array's loop, so it is read as seldom as possible: before the
- * first step that may raise flags, and after each kernel, because some of NumPy's loops clear them. */
+/* OK, MISS, or: flags are up that may have been so before, run again. */
+enum { AGAIN = 2 };
+
+/* Reading the flag register costs as much as a small array's loop, so it is read as seldom as possible: after each
+ * kernel, because some of NumPy's loops clear them, and not before the first step. Python's own arithmetic seldom
+ * leaves a flag behind; where one is up in the end, the run is repeated from clear flags. */
 static inline void flags_begin(Run *r)
 {
-    if (!r->watching) {
-        r->watching = true;
-        (void)fp_take(r->plan->x87);
-    }
     r->dirty = true;
 }
 
@@ -47,6 +47,8 @@ static int flags_test(Run *r)
     if (r->raised == 0)
         return OK;
     if (r->raised & ~errstate_ignored()) {
+        if (!r->cleared)
+            return AGAIN;
         r->plan->alarms++;
         return MISS;
     }
@@ -320,6 +322,7 @@ static int interpret(Run *r)
     const int32_t *pc = r->plan->code;
     npy_intp shape[MAX_NDIM];
     int64_t quotient, remainder;
+    int status;
     for (;;) {
         switch (*pc) {
         case OP_O_EXPR:
@@ -550,7 +553,9 @@ static int interpret(Run *r)
             r->raised |= flags_collect(r);
             NEXT(6);
         case OP_FLAGS:
-            TRY(flags_test(r));
+            status = flags_test(r);
+            if (status != OK)
+                return status;
             NEXT(0);
 
         case OP_BOX_ARRAY:
@@ -635,6 +640,15 @@ int plan_execute(PlanObject *p, Lookup *lookup, PyObject *const *values, Py_ssiz
     Py_INCREF(p); /* leaving the GIL may let somebody replace the specialisation */
     int status = interpret(&run);
     finish(&run, status);
+    if (status == AGAIN) { /* nothing was stored: the flags are tested before */
+        (void)fp_take(p->x87);
+        run.cleared = true;
+        run.dirty = false;
+        run.raised = 0;
+        memcpy(run.slots, p->image, slot_bytes);
+        status = interpret(&run);
+        finish(&run, status);
+    }
     if (bytes > STACK_BYTES)
         PyMem_Free(memory);
     Py_DECREF(p);

@@ -105,6 +105,17 @@ static void run_units(const Job *job, npy_intp first, npy_intp last, char *scrat
     }
 }
 
+bool kernel_is_short(const KernelObject *k, npy_intp n)
+{
+    return (double)n * k->cost < gil_threshold && scratch_bytes(k, n) <= STACK_SCRATCH;
+}
+
+void kernel_call_short(const KernelObject *k, char **args, const npy_intp *strides, npy_intp n)
+{
+    char scratch[STACK_SCRATCH + CACHE_LINE];
+    call_stretch(k, args, strides, k->nops, n, aligned(scratch));
+}
+
 /* A part allocates its own scratch, so that it lies in the memory of the thread that uses it. */
 static void run_part(void *context, int part)
 {
@@ -350,9 +361,8 @@ static int launch_flat(const KernelObject *k, Slot *const *scalars, Array *const
     }
     if (flat->n == 0)
         return OK;
-    if ((double)flat->n * k->cost < gil_threshold && scratch_bytes(k, flat->n) <= STACK_SCRATCH) {
-        char scratch[STACK_SCRATCH + CACHE_LINE];
-        call_stretch(k, args, strides, k->nops, flat->n, aligned(scratch));
+    if (kernel_is_short(k, flat->n)) {
+        kernel_call_short(k, args, strides, flat->n);
         return OK;
     }
     Job job = {.kernel = k, .nops = k->nops, .ndim = 1, .shape = {flat->n}};

@@ -12,7 +12,9 @@ void pool_set_threads(int n);
 
 int plan_run(PyObject *plan, Lookup *lookup, PyObject **regs)
 {
-    return plan_execute((PlanObject *)plan, lookup, NULL, 0, regs);
+    PlanObject *p = (PlanObject *)plan;
+    int status = p->direct == NULL ? LATER : direct_run(p, lookup, regs);
+    return status == LATER ? plan_execute(p, lookup, NULL, 0, regs) : status;
 }
 
 int plan_nobjects(PyObject *plan)
@@ -143,7 +145,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     p->constants = Py_NewRef(constants);
     p->kernels = Py_NewRef(kernels);
     if (take_kernels(p) < 0 || copy_code(p, code, code_bytes) < 0 || copy_image(p, image, image_bytes) < 0 ||
-        copy_exit(p, exit) < 0 || plan_validate(p) < 0) {
+        copy_exit(p, exit) < 0 || plan_validate(p) < 0 || direct_recognise(p) < 0) {
         Py_DECREF(p);
         return NULL;
     }
@@ -163,6 +165,7 @@ static void plan_dealloc(PlanObject *p)
     PyMem_Free(p->code);
     PyMem_Free(p->image);
     PyMem_Free(p->exit);
+    PyMem_Free(p->direct);
     Py_XDECREF(p->constants);
     Py_XDECREF(p->kernels);
     Py_TYPE(p)->tp_free(p);

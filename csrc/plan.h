@@ -145,6 +145,10 @@ void layout_like(Layout *out, const Array *a); /* order K of copy(), astype(), e
 
 /* operands: nin arrays, nscalars slots, nout arrays */
 int launch(KernelObject *k, Array *const *in, Slot *const *scalars, Array *const *out);
+/* For a call on the spot: whether n elements, contiguous, need neither threads, another thread's turn nor more scratch
+ * than the stack has. */
+bool kernel_is_short(const KernelObject *k, npy_intp n);
+void kernel_call_short(const KernelObject *k, char **args, const npy_intp *strides, npy_intp n);
 /* Elementwise copy with broadcasting; shapes were checked. Cannot fail. */
 void copy_elements(const Array *dst, const Array *src);
 void set_launch_limits(double thread_ns, double gil_ns);
@@ -169,6 +173,8 @@ bool int_floordiv(int64_t a, int64_t b, int64_t *quotient, int64_t *remainder); 
 
 /* ---- plan.c ----------------------------------------------------------------------------------------------------- */
 
+typedef struct Direct Direct;
+
 typedef struct {
     PyObject_HEAD int32_t *code;
     int ncode;
@@ -181,6 +187,7 @@ typedef struct {
     Slot *image;
     ExitEntry *exit;
     int nexit;
+    Direct *direct; /* NULL: the plan has not that form */
     uint64_t runs, alarms;
 } PlanObject;
 
@@ -198,5 +205,12 @@ extern const char *const plan_op_operands[NOPS];
 int plan_validate(const PlanObject *p);
 /* interp.c; values: test entry, replaces the lookup */
 int plan_execute(PlanObject *p, Lookup *lookup, PyObject *const *values, Py_ssize_t nvalues, PyObject **regs);
+
+/* ---- direct.c --------------------------------------------------------------------------------------------------- */
+
+int direct_recognise(PlanObject *p); /* 0, or -1 with an exception set */
+enum { LATER = -2 };
+/* Like plan_execute, or LATER: not for these values, and nothing was done. */
+int direct_run(PlanObject *p, Lookup *lookup, PyObject **regs);
 
 #endif

@@ -73,6 +73,7 @@ def _jit_function(fn: types.FunctionType, options: config.Options) -> types.Func
     new = types.FunctionType(code or fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     new.__kwdefaults__ = fn.__kwdefaults__
     functools.update_wrapper(new, fn)
+    unit.adopt(new)
     return new
 
 

@@ -66,7 +66,7 @@ def _report_failure(unit: Unit, site: _core.Site, error: Exception) -> None:
         state.failures += 3
         state.attempts += 1
         if state.failures > MAX_FAILURES:
-            state.dead = True
+            unit.kill(state)
     text = f"{type(error).__name__}: {error}"
     events.record("error", text, unit.filename, unit.line(site.index), unit.name)
     if config.current().strict:
@@ -80,11 +80,11 @@ def _translate_at(unit: Unit, site: _core.Site, live: _core.LiveFrame) -> bool:
     generation = unit.generation_of(live.code)
     if state is None or state.dead or generation is None:
         site.countdown = 1 << 30
-        unit.swap(live.function, live.code)
+        unit.swap(live.function)
         return False
     if not unit.is_current(live.code):
         # The function moves on at its next call; a loop of this frame can still be served by the landings that its code has.
-        unit.swap(live.function, live.code)
+        unit.swap(live.function)
         if not state.in_loop:
             site.countdown = 1
             return False
@@ -186,11 +186,10 @@ def _rejected(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFr
     moved = outcome.stop.promising and _follow(unit, state, outcome.stop, outcome.stop.index)
     moved = _want(unit, state, outcome.wanted) or moved
     if not state.specs and state.failures >= 3:
-        state.dead = True
-        unit.install(state)
+        unit.kill(state)
         events.record("abandoned", outcome.reason, unit.filename, unit.line(state.index), unit.name)
     if (moved or state.dead) and not unit.is_module and unit.regenerate():
-        unit.swap(live.function, live.code)
+        unit.swap(live.function)
     site.countdown = 1 << 30 if state.dead else unit.countdown(state)
     if not state.dead:
         events.record("backoff", outcome.reason, unit.filename, unit.line(state.index), unit.name)
@@ -247,7 +246,7 @@ def _specialise(unit: Unit, state: SiteState, site: _core.Site, live: _core.Live
         # This code goes on with the shorter region; the next one tries for the longer.
         state.specs.remove(spec)
     if (new_exit or grew or better) and not unit.is_module and unit.regenerate():
-        unit.swap(live.function, live.code)
+        unit.swap(live.function)
     site.countdown = unit.countdown(state)
     return True
 

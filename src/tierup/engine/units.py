@@ -106,6 +106,8 @@ class Unit:
         self.generations = 0
         self._newest: CodeType | None = None
         self._alive: list[Generation] = []
+        self._past_hits = self._past_misses = 0
+        self._functions: weakref.WeakSet[FunctionType] = weakref.WeakSet()
         for index in places.initial_sites(self.program, self.listing, self.flow):
             self.add_site(index)
         if self.sites:
@@ -171,12 +173,30 @@ class Unit:
             site.callback = _callback
             site.countdown = self.countdown(state)
         self._newest = spliced.code
-        self._alive = [g for g in self._alive if g.code() is not None] + [generation]
+        self._bury()
+        self._alive.append(generation)
         for state in alive:
             self.install(state)
         if events.wants("bytecode"):
             events.log("bytecode", f"{self.name}: generation {self.generations}, sites at {[s.index for s in alive]}")
         return True
+
+    def _bury(self) -> None:
+        """Drop the generations that nothing runs any more; their counts stay."""
+        dead = [g for g in self._alive if g.code() is None]
+        self._keep_counts([site for g in dead for index, site in g.sites.items() if not self.sites[index].dead])
+        self._alive = [g for g in self._alive if g not in dead]
+
+    def _keep_counts(self, sites: list[_core.Site]) -> None:
+        self._past_hits += sum(site.hits for site in sites)
+        self._past_misses += sum(site.misses for site in sites)
+
+    def kill(self, state: SiteState) -> None:
+        """No region at this site from now on. Visits of old code that send their frame into a loop without sites do not count as hits."""
+        self._keep_counts([g.sites[state.index] for g in self._alive if state.index in g.sites])
+        state.dead = True
+        state.specs.clear()
+        self.install(state)
 
     def countdown(self, state: SiteState) -> int:
         """Visits until the next attempt: exponential back-off by the failures so far."""
@@ -206,17 +226,28 @@ class Unit:
     def is_current(self, code: CodeType) -> bool:
         return code is self._newest
 
-    def swap(self, function: Any, running: CodeType) -> None:
-        """Let a function run the newest code from its next call on."""
+    def adopt(self, function: FunctionType) -> None:
+        """Remember a function that runs this unit's code, so that it gets the newest."""
+        self._functions.add(function)
+
+    def swap(self, function: Any) -> None:
+        """Let a function, and all that were seen before, run the newest code of this unit from their next calls on."""
+        if isinstance(function, FunctionType):
+            self.adopt(function)
         code = self.code
-        if isinstance(function, FunctionType) and code is not None and function.__code__ is running and code is not running:
-            function.__code__ = code
+        if code is None:
+            return
+        for known in list(self._functions):
+            # Its user may have given it other code meanwhile.
+            if known.__code__ is not code and unit_of(known.__code__) is self:
+                known.__code__ = code
 
     def counts(self) -> tuple[int, int, int]:
-        """(hits, misses, alarms) of the sites of all code that is alive."""
+        """(hits, misses, alarms) of its sites in all generations."""
+        self._bury()
         sites = [site for g in self._alive for index, site in g.sites.items() if not self.sites[index].dead]
         alarms = sum(spec.compiled.plan.alarms for state in self.sites.values() for spec in state.specs)
-        return sum(s.hits for s in sites), sum(s.misses for s in sites), alarms
+        return self._past_hits + sum(s.hits for s in sites), self._past_misses + sum(s.misses for s in sites), alarms
 
 
 def _callback(site: _core.Site, live: _core.LiveFrame) -> bool | None:

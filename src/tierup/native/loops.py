@@ -86,10 +86,17 @@ _SLOW: Final = {
     "exp": 2.0, "log": 2.5, "sin": 4.0, "cos": 4.0, "tan": 10.0, "tanh": 3.0, "power": 15.0, "arctan2": 15.0, "hypot": 5.0,
     "divide": 1.0, "sqrt": 1.0, "floor_divide": 5.0, "remainder": 5.0, "fmod": 5.0,
 }  # fmt: skip
+_QUICK: Final = frozenset({
+    "multiply", "add", "subtract", "where", "cast", "minimum", "maximum", "fmin", "fmax", "absolute", "negative", "positive", "square",
+    "conjugate", "reciprocal", "invert", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "logical_and",
+    "logical_or", "logical_xor", "logical_not", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "signbit",
+    "isnan", "isinf", "isfinite", "copysign", "sign", "floor", "ceil", "trunc", "rint",
+})  # fmt: skip
+"""NumPy's loops for these are bound by memory."""
 
 
 def cost_of(name: str, generated: bool) -> float:
     """Rough nanoseconds per element of one operation, for the decision how many threads a kernel is worth."""
     if name in _SLOW:
         return _SLOW[name]
-    return 0.15 if generated else 0.5 if name in ("multiply", "add", "subtract", "where", "cast") else 5.0
+    return 0.15 if generated else 0.5 if name in _QUICK else 5.0
