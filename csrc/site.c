@@ -158,8 +158,20 @@ static int site_visit(Site *self)
         keep_counting(self);
         return 0;
     }
+    if (trial_stands_aside(self, &frame)) {
+        keep_counting(self);
+        return 0;
+    }
     if (self->installed != NULL) {
-        int hit = site_lookup(self, ts, &frame);
+        if (self->hits >= self->trial_at) {
+            if (!trial_visit(self, &frame)) {
+                return 0;
+            }
+            if (self->slow) { /* whoever installed this is to hear of it now */
+                self->countdown = 0;
+            }
+        }
+        int hit = self->slow ? 0 : site_lookup(self, ts, &frame);
         if (hit != 0) {
             return hit;
         }
@@ -261,6 +273,7 @@ static PyObject *site_install(PyObject *op, PyObject *args)
     }
     Installed *old = self->installed;
     self->installed = inst;
+    trial_reset(self);
     installed_release(old);
     Py_RETURN_NONE;
 }
@@ -360,6 +373,11 @@ static PyMemberDef site_members[] = {
     {"errors", T_ULONGLONG, offsetof(Site, errors), 0, PyDoc_STR("Exceptions of the callback that were swallowed.")},
     {"last_error", T_OBJECT, offsetof(Site, last_error), READONLY,
      PyDoc_STR("Text of the last swallowed exception, or None.")},
+    {"reach", T_INT, offsetof(Site, reach), 0,
+     PyDoc_STR("Index of the original instruction before which its regions end, as far as is known; sites in between "
+               "stand aside while a trial leaves the region to the interpreter.")},
+    {"slow", T_BOOL, offsetof(Site, slow), READONLY,
+     PyDoc_STR("A trial found what is installed slower than the interpreter: it does not run any more.")},
     {"countdown", T_LONGLONG, offsetof(Site, countdown), 0,
      PyDoc_STR("Visits without a hit until the callback is called. Before each call it is set to 2**63 - 1, that is, "
                "never.")},
@@ -385,6 +403,7 @@ static PyObject *site_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         self->depth = depth;
         self->enabled = true;
         self->countdown = NEVER;
+        self->trial_at = UINT64_MAX;
     }
     return (PyObject *)self;
 }
@@ -408,6 +427,7 @@ static int site_clear(PyObject *op)
     self->installed = NULL;
     self->armed = false;
     Py_CLEAR(self->callback);
+    trial_reset(self);
     site_drop_pending(self);
     installed_release(inst);
     return 0;

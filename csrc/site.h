@@ -48,6 +48,8 @@ typedef struct SitePending { /* what a frame that left the site with a hit has s
 
 enum { SPARE_DEEP = 4 };
 
+typedef struct Trial Trial;
+
 typedef struct {
     PyObject_HEAD
         /* what a visit looks at first */
@@ -67,6 +69,10 @@ typedef struct {
     PyObject *callback;
     PyObject *last_error;
     uint64_t hits, misses, observed, errors;
+    uint64_t trial_at; /* hits from which on a trial runs */
+    Trial *trial;      /* NULL: none runs */
+    int reach;         /* regions cover the original instructions from index to here, as far as is known */
+    bool slow;         /* the last trial said so */
     PyObject *weakrefs;
 } Site;
 
@@ -82,6 +88,11 @@ int site_lookup(Site *site, PyThreadState *ts, const FrameView *frame);
 PyObject *site_fetch_deep(Site *site, PyThreadState *ts);
 int site_exit_number(Site *site, PyThreadState *ts); /* -1 with an exception: no hit */
 void site_drop_pending(Site *site);
+
+/* trial.c */
+bool trial_visit(Site *site, const FrameView *frame); /* of a visit during a trial: whether it is to hit */
+bool trial_stands_aside(const Site *site, const FrameView *frame);
+void trial_reset(Site *site);
 
 /* live_frame.c */
 extern PyTypeObject LiveFrame_Type;

@@ -63,6 +63,11 @@ class Site:
     """Text of the last exception that was swallowed."""
     enabled: bool
     """False: every visit is a miss without counting (`tierup.disabled`, stress modes)."""
+    reach: int
+    """Index of the original instruction before which its regions end, as far as is known. While a trial leaves the region to the
+    interpreter, the sites in between stand aside."""
+    slow: bool
+    """A trial found what is installed slower than the interpreter: it does not run any more, and the callback is asked what now."""
     def bind(self, code: CodeType, instr: int) -> None:
         """Says which code object (held weakly) and code unit (of the truth test) the site sits at; before that it always misses."""
     def install(self, exprs: Sequence[Expr], specs: Sequence[tuple[Sequence[Check], Plan, int, bool]]) -> None:
@@ -169,6 +174,9 @@ def init_numpy() -> None:
 def array_key(a: Any) -> int: ...
 def ufunc_loop(ufunc: Any, signature: str) -> tuple[int, int] | None:
     """(function, data) pointers of the first inner loop of `ufunc` whose type characters are `signature` ('dd->d'), or None."""
+
+def set_first_trial(hits: int) -> None:
+    """Hits after which what is installed from now on is first tried against the interpreter; 0: never."""
 
 def set_num_threads(n: int) -> None: ...
 def num_threads() -> int: ...

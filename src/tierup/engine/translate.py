@@ -82,6 +82,10 @@ def _translate_at(unit: Unit, site: _core.Site, live: _core.LiveFrame) -> bool:
         site.countdown = 1 << 30
         unit.swap(live.function)
         return False
+    if site.slow:
+        _give_up(unit, state, live, "slower than the interpreter")
+        site.countdown = 1 << 30
+        return False
     if not unit.is_current(live.code):
         # The function moves on at its next call; a loop of this frame can still be served by the landings that its code has.
         unit.swap(live.function)
@@ -186,14 +190,22 @@ def _rejected(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFr
     moved = outcome.stop.promising and _follow(unit, state, outcome.stop, outcome.stop.index)
     moved = _want(unit, state, outcome.wanted) or moved
     if not state.specs and state.failures >= 3:
-        unit.kill(state)
-        events.record("abandoned", outcome.reason, unit.filename, unit.line(state.index), unit.name)
-    if (moved or state.dead) and not unit.is_module and unit.regenerate():
+        _give_up(unit, state, live, outcome.reason)
+        site.countdown = 1 << 30
+        return False
+    if moved and not unit.is_module and unit.regenerate():
         unit.swap(live.function)
-    site.countdown = 1 << 30 if state.dead else unit.countdown(state)
-    if not state.dead:
-        events.record("backoff", outcome.reason, unit.filename, unit.line(state.index), unit.name)
+    site.countdown = unit.countdown(state)
+    events.record("backoff", outcome.reason, unit.filename, unit.line(state.index), unit.name)
     return False
+
+
+def _give_up(unit: Unit, state: SiteState, live: _core.LiveFrame, reason: str) -> None:
+    """Nothing more at this site; the next code does without it."""
+    unit.kill(state)
+    events.record("abandoned", reason, unit.filename, unit.line(state.index), unit.name)
+    if not unit.is_module and unit.regenerate():
+        unit.swap(live.function)
 
 
 def _want(unit: Unit, state: SiteState, landing: int) -> bool:

@@ -221,7 +221,15 @@ class Unit:
             wanted = Exit(spec.landing, spec.top_null)
             number = exits.index(wanted) if wanted in exits else -1
             specs.append((spec.lowered, spec.compiled.plan, number, spec.top_null))
-        generation.sites[state.index].install(() if state.exprs is None else state.exprs.exprs(), specs)
+        site = generation.sites[state.index]
+        site.reach = self._reach(state)
+        _core.set_first_trial(self.options.trial_hits if stress.mode() is None else 0)
+        site.install(() if state.exprs is None else state.exprs.exprs(), specs)
+
+    def _reach(self, state: SiteState) -> int:
+        """Where the site's regions end; one that goes round a loop may hold everything behind its site."""
+        landings = [spec.landing for spec in state.specs]
+        return len(self.program) if any(landing <= state.index for landing in landings) else max(landings, default=state.index)
 
     def is_current(self, code: CodeType) -> bool:
         return code is self._newest

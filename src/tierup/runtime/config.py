@@ -27,6 +27,7 @@ _DEFAULTS: Final[dict[str, object]] = {
     "stats_dir": None,
     "strict": False,
     "compile_budget": None,
+    "trial_hits": 8,
 }
 
 
@@ -57,6 +58,8 @@ class Options:
     """Check every guard three ways and every graph after every pass; raise on disagreement (`TIERUP_STRICT`; for tests)."""
     compile_budget: float | None
     """Seconds this process may spend on translation in all (`TIERUP_COMPILE_BUDGET`); None: no limit."""
+    trial_hits: int
+    """Hits of a site after which it is first timed against the interpreter (`TIERUP_TRIAL_HITS`); 0: never."""
 
     def __init__(self, **values: object) -> None:
         for name, default in _DEFAULTS.items():
@@ -162,6 +165,7 @@ _VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
     "TIERUP_STATS_DIR": ("stats_dir", lambda name, text: _path(name, text) or None),
     "TIERUP_STRICT": ("strict", _flag),
     "TIERUP_COMPILE_BUDGET": ("compile_budget", _seconds),
+    "TIERUP_TRIAL_HITS": ("trial_hits", _whole_number(0, 1_000_000)),
 }
 
 VARIABLES: Final = tuple(_VARIABLES)
