@@ -267,6 +267,8 @@ class Expressions:
             "np.minimum({0}, {1})",
             "np.clip({0}, -1, 2)",
             "np.maximum({0}, {2})",
+            "np.minimum({0}, {2})",
+            *(("np.maximum({0}, s)", "np.minimum(s, {0})") if kind.flavour == "f" else ()),
         )
         if "{1}" not in how:
             joined = kind
@@ -357,6 +359,7 @@ class Expressions:
         """Something to branch on: ints, None, floats, array values, types, shapes."""
         options = [
             "k > 2",
+            "k < 3",
             "k % 2 == 0",
             "t is None",
             "t is not None",
@@ -370,6 +373,8 @@ class Expressions:
             "isinstance(t, int)",
             "a is b",
             "a is b",
+            "thing is BOX",
+            "tool is affine",
         ]
         found = self.array(lambda kind: kind.flavour in "fib")
         if found is not None:

@@ -15,7 +15,7 @@ from .prelude import PRELUDE
 from .statements import Statement, Statements, render
 
 _SHAPES: list[tuple[int, tuple[str, ...]]] = [(8, ("n",)), (6, ("n", "m")), (3, ("m",)), (1, ("1", "m")), (1, ()), (1, ("n", "1"))]
-_SCALARS = ("1.5", "-0.5", "2.0", "0.0", "-0.0", "0.75", "1.5", "2.0", "1e200", "float('inf')", "3", "1e-320")
+_SCALARS = ("1.5", "-0.5", "2.0", "0.0", "-0.0", "0.75", "float('nan')", "2.0", "1e200", "float('inf')", "3", "1e-320")
 _ITEMS = ("[1, 2.5]", "(1, 2.5)", "[2, 2.5]", "[1]", "[1, 2.5, 0]", "[]", "[1, None]", "[True, 2.5]", "[1.0, 2.5]")
 _OPTIONS = (
     '{"bias": 0.5, "gain": 2}',
@@ -28,8 +28,8 @@ _OPTIONS = (
 _TOOLS = ("TOOLS[0]", "TOOLS[1]", "affine", "np.negative", "smooth", "HALF", "Box(2).scaled")
 _THINGS = ("BOX", "Box(2.0)", "Twin(2.0)", "Heir(2.0)", "Box(2)", "Box(np.float64(2))", "Twin(2)")
 _VARIATIONS = [
-    *((2, what) for what in ("size", "values", "layout", "k")),
-    *((3, what) for what in ("alias", "containers", "objects")),
+    *((2, what) for what in ("size", "layout", "k")),
+    *((3, what) for what in ("values", "alias", "containers", "objects")),
     *((1, what) for what in ("dtype", "environment", "kind", "everything", "axis")),
 ]
 _DTYPES = {"f": ["f8", "f4", "f8", "f4", "f4", "f2"], "i": ["i8", "i4", "i2", "u1", "u8", "i1"], "b": ["?"], "c": ["c16", "c8"]}
@@ -164,7 +164,7 @@ class Generator(Statements):
         if what in ("values", "everything") and not self.moves_only:
             spec["values"] = self.pick("edge", "zero", "unit", "nan", "nan")
         if what in ("alias", "everything"):
-            spec["alias"] = self.pick("same", "view", "reversed", "overlapping", "overlapping")
+            spec["alias"] = self.pick("same", "same", "view", "reversed", "overlapping", "overlapping")
         if what in ("environment", "everything"):
             spec["environment"] = self.pick("error", "default", "ignore", "raise", "call", "trace", "profile")
             if not self.moves_only:

@@ -104,6 +104,22 @@ class Statements(Expressions):
             f"np.add({text}, 1, out={text})",
         )
 
+    def own_views(self) -> Statement:
+        """A new array, a view of it, and a change through one that shows in the other."""
+        found = self.array(lambda kind: kind.flavour in "fi" and kind.ndim > 0)
+        if found is None:
+            return "pass"
+        name, view, (x, kind) = self.fresh(), self.fresh(), found
+        number = self.pick("1", "2", "k")
+        part, part_kind = self.cut(name, kind)
+        self._define(name, kind)
+        self._define(view, part_kind)
+        made = f"{name} = {x} {self.pick('+', '-', '*')} {self.number(kind.flavour)}\n{view} = {part}"
+        change = self.pick(
+            f"{name} += {number}", f"{name} *= {number}", f"{view} += {number}", f"{view}[...] = {number}", f"{name}[:1] = {number}"
+        )
+        return f"{made}\n{change}"
+
     def reduce(self) -> Statement:
         made = self.scalar()
         if made is None:
@@ -197,6 +213,8 @@ class Statements(Expressions):
         return self.pick(
             f"{name} = tool({x})",
             f"{name} = tool({x} * 2) + 1",
+            f"{name} = tool({x}) * {x}",
+            f"{name} = tool(tool({x}) + 1)",
             f"{name} = {x} * thing.gain",
             f"{name} = thing.scaled({x}) - thing.limit",
             f"{name} = {x} + (1 if isinstance(thing, Box) else 2)",
@@ -204,6 +222,10 @@ class Statements(Expressions):
             f"{name} = {x} * (5, 0.5, s, 3)[k]",
             f"{name} = {x} + items[k - 3]" if self.chance(40) else f"{name} = {x} + (5, 0.5, 7, 3)[k % 4]",
             f"{name} = {x} * (2 if a is b else 3)",
+            f"{name} = {x} * (2 if thing is BOX else 3)",
+            f"{name} = {x} + (tool is affine)",
+            f"{name} = {x} * (2 if k {self.pick('> 2', '>= 3', '< 3', '<= 2')} else 3)",
+            f"{name} = {x} + (2 if s {self.pick('>', '>=', '<', '<=')} {self.pick('0', '1.5', '2')} else 3)",
             f"{name} = {x} + {x}.max(axis).sum()",
             f"{name} = {x} * {x}.sum(axis=axis).mean()",
         )
@@ -402,7 +424,8 @@ class Statements(Expressions):
         simple: list[tuple[int, Callable[[], Statement]]] = [(14, self.assign), (8, self.write), (3, self.copy_input), (2, self.pack)]
         compound: list[tuple[int, Callable[[], Statement]]] = [(4, self.branch), (3, self.loop)]
         if not self.moves_only:
-            simple += [(5, self.reduce), (2, self.integers), (3, self.floats), (4, self.containers_in), (4, self.objects_in)]
+            simple += [(5, self.reduce), (2, self.integers), (3, self.floats), (2, self.own_views)]
+            simple += [(4, self.containers_in), (4, self.objects_in)]
         if not self.smooth:
             compound += [(2, self.guarded), (1, self.managed)]
             simple.append((1, self.forget))
