@@ -109,10 +109,11 @@ static bool read_plan(Reader *r)
 /* An exit may hand on what was boxed, and nothing else. */
 static bool exit_fits(const PlanObject *p, const Direct *d)
 {
-    for (int i = 0; i < p->nexit; i++) {
-        bool found = p->exit[i].reg < 0;
+    for (int i = 0; i < p->ends[0].n; i++) {
+        int reg = p->ends[0].entries[i].reg;
+        bool found = reg < 0;
         for (int k = 0; k < d->kernel->nout; k++)
-            found = found || d->boxed[k] == p->exit[i].reg;
+            found = found || d->boxed[k] == reg;
         if (!found)
             return false;
     }
@@ -129,7 +130,7 @@ int direct_recognise(PlanObject *p)
     } else {
         memset(r.expression_of_object, -1, bytes);
         r.expression_of_array = r.expression_of_object + p->nobjects;
-        fits = read_plan(&r) && exit_fits(p, r.d);
+        fits = p->nends == 1 && read_plan(&r) && exit_fits(p, r.d);
     }
     PyMem_Free(r.expression_of_object);
     if (fits)

@@ -23,6 +23,12 @@
 #include "internal/pycore_dict.h"
 #include "internal/pycore_object.h"
 #include "internal/pycore_runtime.h"
+#if PY_VERSION_HEX >= 0x030C0000
+#include "internal/pycore_range.h"
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+#include "internal/pycore_ceval.h"
+#endif
 
 /* ---- the current frame --------------------------------------------------------------------------------------- */
 
@@ -380,6 +386,63 @@ Look shim_type_recall(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObje
 
 /* ---- calling the translator
  * ------------------------------------------------------------------------------------------ */
+
+/* ---- what loops need ------------------------------------------------------------------------------------------------
+ */
+
+const volatile int32_t *shim_eval_breaker(int32_t *mask)
+{
+    PyThreadState *ts = shim_thread_state();
+#if PY_VERSION_HEX >= 0x030D0000
+    *mask = _PY_EVAL_EVENTS_MASK; /* the upper bits count versions of instrumentation */
+    return (const volatile int32_t *)&ts->eval_breaker;
+#else
+    *mask = -1;
+    return (const volatile int32_t *)&ts->interp->ceval.eval_breaker._value;
+#endif
+}
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the events of eval_breaker are in its first bytes");
+
+#if PY_VERSION_HEX < 0x030C0000
+typedef struct { /* rangeiterobject in Objects/rangeobject.c */
+    PyObject_HEAD long index;
+    long start;
+    long step;
+    long len;
+} RangeIterator;
+#else
+typedef _PyRangeIterObject RangeIterator;
+#endif
+
+bool shim_range_read(PyObject *iterator, ShimRange *out)
+{
+    if (!Py_IS_TYPE(iterator, &PyRangeIter_Type)) {
+        return false;
+    }
+    const RangeIterator *r = (const RangeIterator *)iterator;
+    out->step = r->step;
+#if PY_VERSION_HEX < 0x030C0000
+    out->left = r->len - r->index;
+    return !__builtin_mul_overflow((int64_t)r->index, (int64_t)r->step, &out->next) &&
+           !__builtin_add_overflow(out->next, (int64_t)r->start, &out->next);
+#else
+    out->left = r->len;
+    out->next = r->start;
+    return true;
+#endif
+}
+
+void shim_range_write(PyObject *iterator, int64_t next, int64_t left)
+{
+    RangeIterator *r = (RangeIterator *)iterator;
+#if PY_VERSION_HEX < 0x030C0000
+    (void)next; /* it is start + index * step */
+    r->index = r->len - (long)left;
+#else
+    r->start = (long)next;
+    r->len = (long)left;
+#endif
+}
 
 enum { EXTRA_PYTHON_DEPTH = 1000, EXTRA_C_DEPTH = 200 };
 

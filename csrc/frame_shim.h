@@ -38,6 +38,17 @@ PyThreadState *shim_thread_state(void);
 typedef enum { VISIT_ELSEWHERE, VISIT_OBSERVED, VISIT_HERE } Visiting;
 Visiting shim_visit(PyThreadState *ts, PyObject *code, int instr, FrameView *out);
 
+/* Where the interpreter looks for requests (signals, other threads, pending calls): set bits under the mask are some.
+ */
+const volatile int32_t *shim_eval_breaker(int32_t *mask);
+
+/* A range iterator's state; false for anything else. */
+typedef struct {
+    int64_t next, step, left;
+} ShimRange;
+bool shim_range_read(PyObject *iterator, ShimRange *out);
+void shim_range_write(PyObject *iterator, int64_t next, int64_t left);
+
 /* Around a call of the translator: a raised recursion budget, an empty exc_info, a context of its own, no tracing of
    its frames, no signal handlers; errno and the floating-point environment are put back afterwards. enter returns NULL
    with an exception set when it changed nothing. leave runs the handlers of signals that arrived meanwhile: -1 with

@@ -1,4 +1,5 @@
 /* The plan interpreter. Programs were validated: operands are in range, registers are set before they are read. */
+#include "frame_shim.h"
 #include "plan.h"
 #include <math.h>
 
@@ -13,6 +14,8 @@ typedef struct {
     bool cleared; /* the floating-point flags were clear when the run began */
     bool dirty;   /* and may have been raised since they were last collected */
     int raised;   /* collected */
+    int end;      /* which EXIT */
+    bool looped;  /* a loop ran: no way back */
 } Run;
 
 /* OK, MISS, or: flags are up that may have been so before, run again. */
@@ -245,6 +248,62 @@ static PyObject *box_shape(const Array *a)
             PyTuple_SET_ITEM(tuple, i, length);
     }
     return tuple;
+}
+
+/* ---- loops --------------------------------------------------------------------------------------------------------
+ */
+
+static int load_array(Slot *first, const Array *a, int ndim)
+{
+    if (a->ndim != ndim)
+        return MISS;
+    first[0].i = (int64_t)(intptr_t)a->data;
+    for (int i = 0; i < ndim; i++) {
+        first[1 + i].i = a->shape[i];
+        first[1 + ndim + i].i = a->strides[i];
+    }
+    return OK;
+}
+
+static int load_range(Slot *first, PyObject *iterator)
+{
+    ShimRange range;
+    if (!shim_range_read(iterator, &range))
+        return MISS;
+    first[0].i = range.next;
+    first[1].i = range.step;
+    first[2].i = range.left;
+    return OK;
+}
+
+static PyObject *box_range(const Slot *first)
+{
+    PyObject *step = PyLong_FromLongLong(first[1].i), *next = PyLong_FromLongLong(first[0].i);
+    PyObject *left = PyLong_FromLongLong(first[2].i), *span = NULL, *stop = NULL, *range = NULL, *iterator = NULL;
+    if (step != NULL && next != NULL && left != NULL && (span = PyNumber_Multiply(step, left)) != NULL &&
+        (stop = PyNumber_Add(next, span)) != NULL)
+        range = PyObject_CallFunctionObjArgs((PyObject *)&PyRange_Type, next, stop, step, NULL);
+    if (range != NULL)
+        iterator = PyObject_GetIter(range);
+    Py_XDECREF(step);
+    Py_XDECREF(next);
+    Py_XDECREF(left);
+    Py_XDECREF(span);
+    Py_XDECREF(stop);
+    Py_XDECREF(range);
+    return iterator;
+}
+
+/* The native function of a whole loop. It polls *breaker & mask and leaves where the interpreter would look at it. */
+typedef int64_t (*LoopFunction)(Slot *slots, const volatile int32_t *breaker, int32_t mask);
+
+static void run_loop(Run *r, const int32_t *pc)
+{
+    int32_t mask;
+    const volatile int32_t *breaker = shim_eval_breaker(&mask);
+    LoopFunction function = (LoopFunction)(intptr_t)r->slots[pc[2]].i;
+    r->looped = true;
+    r->slots[pc[1]].i = function(r->slots, breaker, mask);
 }
 
 /* ---- comparisons
@@ -552,6 +611,31 @@ static int interpret(Run *r)
             TRY(reduce_axis(&A(1), &A(2), r->plan->kernel_items[pc[3]], pc[4], pc[5], pc[6]));
             r->raised |= flags_collect(r);
             NEXT(6);
+        case OP_S_ARRAY:
+            TRY(load_array(&S(1), &A(2), pc[3]));
+            NEXT(3);
+        case OP_S_RANGE:
+            TRY(load_range(&S(1), O(2)));
+            NEXT(2);
+        case OP_C_UNDERFLOW:
+            MISS_IF(!(errstate_ignored() & FP_UNDERFLOW));
+            NEXT(0);
+        case OP_LOOP:
+            run_loop(r, pc);
+            NEXT(2);
+        case OP_SWITCH:
+            MISS_IF((uint64_t)S(1).i >= (uint64_t)pc[2]);
+            pc = r->plan->code + pc[3 + S(1).i];
+            break;
+        case OP_EXIT:
+            r->end = pc[1];
+            return OK;
+        case OP_BOX_RANGE:
+            BOX(box_range(&S(2)));
+            NEXT(2);
+        case OP_RANGE_SET:
+            shim_range_write(O(1), S(2).i, r->slots[pc[2] + 2].i);
+            NEXT(2);
         case OP_FLAGS:
             status = flags_test(r);
             if (status != OK)
@@ -621,7 +705,7 @@ static void finish(Run *r, int status)
         (void)fp_take(p->x87);
 }
 
-int plan_execute(PlanObject *p, Lookup *lookup, PyObject *const *values, Py_ssize_t nvalues, PyObject **regs)
+int plan_execute(PlanObject *p, Lookup *lookup, PyObject *const *values, Py_ssize_t nvalues, PyObject **regs, int *end)
 {
     Run run = {.plan = p, .lookup = lookup, .values = values, .nvalues = nvalues, .regs = regs};
     size_t slot_bytes = (size_t)p->nslots * sizeof(Slot), bytes = slot_bytes + (size_t)p->narrays * sizeof(Array) + 64;
@@ -652,5 +736,10 @@ int plan_execute(PlanObject *p, Lookup *lookup, PyObject *const *values, Py_ssiz
     if (bytes > STACK_BYTES)
         PyMem_Free(memory);
     Py_DECREF(p);
+    *end = run.end;
+    if (status == MISS && run.looped) {
+        PyErr_NoMemory();
+        return -1;
+    }
     return status;
 }

@@ -10,11 +10,12 @@ void pool_set_threads(int n);
 /* ---- access for site.c --------------------------------------------------------------------------------------------
  */
 
-int plan_run(PyObject *plan, Lookup *lookup, PyObject **regs)
+int plan_run(PyObject *plan, Lookup *lookup, PyObject **regs, int *end)
 {
     PlanObject *p = (PlanObject *)plan;
     int status = p->direct == NULL ? LATER : direct_run(p, lookup, regs);
-    return status == LATER ? plan_execute(p, lookup, NULL, 0, regs) : status;
+    *end = 0;
+    return status == LATER ? plan_execute(p, lookup, NULL, 0, regs, end) : status;
 }
 
 int plan_nobjects(PyObject *plan)
@@ -22,10 +23,16 @@ int plan_nobjects(PyObject *plan)
     return ((PlanObject *)plan)->nobjects;
 }
 
-const ExitEntry *plan_exit(PyObject *plan, int *n)
+int plan_nends(PyObject *plan)
 {
-    *n = ((PlanObject *)plan)->nexit;
-    return ((PlanObject *)plan)->exit;
+    return ((PlanObject *)plan)->nends;
+}
+
+const ExitEntry *plan_end(PyObject *plan, int end, int *n)
+{
+    const PlanEnd *e = &((PlanObject *)plan)->ends[end];
+    *n = e->n;
+    return e->entries;
 }
 
 PyObject *plan_constant(PyObject *plan, int k)
@@ -73,14 +80,14 @@ static int copy_image(PlanObject *p, const char *image, Py_ssize_t bytes)
     return 0;
 }
 
-static int copy_exit(PlanObject *p, PyObject *sequence)
+static int copy_exit(PlanEnd *end, PyObject *sequence)
 {
     PyObject *fast = PySequence_Fast(sequence, "exit must be a sequence");
     if (fast == NULL)
         return -1;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    p->exit = PyMem_Calloc((size_t)n + 1, sizeof(ExitEntry));
-    if (p->exit == NULL) {
+    end->entries = PyMem_Calloc((size_t)n + 1, sizeof(ExitEntry));
+    if (end->entries == NULL) {
         Py_DECREF(fast);
         PyErr_NoMemory();
         return -1;
@@ -97,10 +104,30 @@ static int copy_exit(PlanObject *p, PyObject *sequence)
             Py_DECREF(fast);
             return -1;
         }
-        p->exit[i] = (ExitEntry){kind, slot, reg};
+        end->entries[i] = (ExitEntry){kind, slot, reg};
     }
-    p->nexit = (int)n;
+    end->n = (int)n;
     Py_DECREF(fast);
+    return 0;
+}
+
+/* exits: a tuple of exits, or NULL: the one. */
+static int copy_exits(PlanObject *p, PyObject *exit, PyObject *exits)
+{
+    Py_ssize_t n = exits == NULL ? 1 : PyTuple_GET_SIZE(exits);
+    if (n < 1 || n > 4096) {
+        PyErr_SetString(PyExc_ValueError, "plan: there must be one to 4096 exits");
+        return -1;
+    }
+    p->ends = PyMem_Calloc((size_t)n, sizeof(PlanEnd));
+    if (p->ends == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    p->nends = (int)n;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (copy_exit(&p->ends[i], exits == NULL ? exit : PyTuple_GET_ITEM(exits, i)) < 0)
+            return -1;
     return 0;
 }
 
@@ -123,14 +150,14 @@ static int take_kernels(PlanObject *p)
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"code",    "constants",  "kernels", "nobjects", "nslots",
-                            "narrays", "slot_image", "exit",    NULL};
+                            "narrays", "slot_image", "exit",    "exits",    NULL};
     const char *code, *image;
     Py_ssize_t code_bytes, image_bytes;
-    PyObject *constants, *kernels, *exit;
+    PyObject *constants, *kernels, *exit, *exits = NULL;
     int nobjects, nslots, narrays;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y#O!O!iiiy#O:Plan", names, &code, &code_bytes, &PyTuple_Type,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y#O!O!iiiy#O|O!:Plan", names, &code, &code_bytes, &PyTuple_Type,
                                      &constants, &PyTuple_Type, &kernels, &nobjects, &nslots, &narrays, &image,
-                                     &image_bytes, &exit))
+                                     &image_bytes, &exit, &PyTuple_Type, &exits))
         return NULL;
     if (nobjects < 0 || nslots < 0 || narrays < 0 || nobjects > 1 << 20 || nslots > 1 << 20 || narrays > 1 << 16) {
         PyErr_SetString(PyExc_ValueError, "plan: register counts are out of range");
@@ -145,7 +172,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     p->constants = Py_NewRef(constants);
     p->kernels = Py_NewRef(kernels);
     if (take_kernels(p) < 0 || copy_code(p, code, code_bytes) < 0 || copy_image(p, image, image_bytes) < 0 ||
-        copy_exit(p, exit) < 0 || plan_validate(p) < 0 || direct_recognise(p) < 0) {
+        copy_exits(p, exit, exits) < 0 || plan_validate(p) < 0 || direct_recognise(p) < 0) {
         Py_DECREF(p);
         return NULL;
     }
@@ -164,7 +191,9 @@ static void plan_dealloc(PlanObject *p)
     PyObject_GC_UnTrack(p);
     PyMem_Free(p->code);
     PyMem_Free(p->image);
-    PyMem_Free(p->exit);
+    for (int i = 0; i < p->nends; i++)
+        PyMem_Free(p->ends[i].entries);
+    PyMem_Free(p->ends);
     PyMem_Free(p->direct);
     Py_XDECREF(p->constants);
     Py_XDECREF(p->kernels);
@@ -217,7 +246,8 @@ static PyObject *py_run_plan(PyObject *self, PyObject *args)
         PyMem_Free(regs);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
-    int status = plan_execute(p, NULL, &PyTuple_GET_ITEM(held, 0), PyTuple_GET_SIZE(held), regs);
+    int end = 0;
+    int status = plan_execute(p, NULL, &PyTuple_GET_ITEM(held, 0), PyTuple_GET_SIZE(held), regs, &end);
     Py_DECREF(held);
     PyObject *list = status < 0 ? NULL : registers_as_list(regs, p->nobjects);
     PyMem_Free(regs);
@@ -239,7 +269,8 @@ static PyObject *py_time_plan(PyObject *self, PyObject *args)
     int status = 0;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
     for (int i = 0; status == 0 && i < count; i++) {
-        status = plan_execute(p, NULL, &PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values), regs);
+        int end;
+        status = plan_execute(p, NULL, &PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values), regs, &end);
         for (int r = 0; r < p->nobjects; r++)
             Py_CLEAR(regs[r]);
     }

@@ -176,6 +176,11 @@ bool int_floordiv(int64_t a, int64_t b, int64_t *quotient, int64_t *remainder); 
 typedef struct Direct Direct;
 
 typedef struct {
+    ExitEntry *entries;
+    int n;
+} PlanEnd;
+
+typedef struct {
     PyObject_HEAD int32_t *code;
     int ncode;
     bool x87; /* some kernel may raise flags through the x87 unit */
@@ -185,8 +190,8 @@ typedef struct {
     PyObject **constant_items;
     KernelObject **kernel_items;
     Slot *image;
-    ExitEntry *exit;
-    int nexit;
+    PlanEnd *ends; /* where it may leave off: one, or as many as EXIT operations name */
+    int nends;
     Direct *direct; /* NULL: the plan has not that form */
     uint64_t runs, alarms;
 } PlanObject;
@@ -204,7 +209,7 @@ extern const char *const plan_op_operands[NOPS];
 /* Validates a program (validate.c): 0, or -1 with ValueError set. */
 int plan_validate(const PlanObject *p);
 /* interp.c; values: test entry, replaces the lookup */
-int plan_execute(PlanObject *p, Lookup *lookup, PyObject *const *values, Py_ssize_t nvalues, PyObject **regs);
+int plan_execute(PlanObject *p, Lookup *lookup, PyObject *const *values, Py_ssize_t nvalues, PyObject **regs, int *end);
 
 /* ---- direct.c --------------------------------------------------------------------------------------------------- */
 

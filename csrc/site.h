@@ -11,17 +11,24 @@ typedef struct {    /* one write of an exit snapshot */
     PyObject *name; /* EXIT_NAME: borrowed from the plan's constants */
 } SiteWrite;
 
-typedef struct { /* one installed specialisation */
-    PyObject *plan;
+typedef struct { /* one way in which a specialisation may end */
     SiteWrite *writes;
     int nwrites;
-    int nregs;
     int nslots;     /* localsplus slots its writes reach */
     int ndeep;      /* stack values beyond the site's depth */
     int exit;       /* -1: this code has no landing for it */
     bool top_null;  /* the landing's top stack slot is NULL */
     bool has_cells; /* cell slots must be looked at before the plan runs */
     bool has_names;
+} SiteEnd;
+
+typedef struct { /* one installed specialisation */
+    PyObject *plan;
+    SiteEnd *ends; /* as many as the plan has */
+    int nends;
+    int nregs;
+    int max_deep;
+    bool possible; /* this code has a landing for every end */
     uint64_t hits;
 } SiteSpec;
 

@@ -15,14 +15,14 @@ static int bad_exit(int spec, const char *what, int number)
     return -1;
 }
 
-static int add_write(SiteSpec *s, int index, const ExitEntry *e)
+static int add_write(SiteSpec *spec, SiteEnd *s, int index, const ExitEntry *e)
 {
     SiteWrite *w = &s->writes[s->nwrites];
     *w = (SiteWrite){e->kind, e->slot, e->reg, NULL};
     if (e->slot < 0) {
         return bad_exit(index, "the exit has a negative slot", e->slot);
     }
-    if (e->reg < -1 || e->reg >= s->nregs) {
+    if (e->reg < -1 || e->reg >= spec->nregs) {
         return bad_exit(index, "the exit names an object register that the plan does not have", e->reg);
     }
     switch (e->kind) {
@@ -34,7 +34,7 @@ static int add_write(SiteSpec *s, int index, const ExitEntry *e)
     case EXIT_STACK:
         break;
     case EXIT_NAME:
-        w->name = plan_constant(s->plan, e->slot);
+        w->name = plan_constant(spec->plan, e->slot);
         if (w->name == NULL || !PyUnicode_CheckExact(w->name)) {
             return bad_exit(index, "the exit stores a name that is no str among the plan's constants", e->slot);
         }
@@ -49,7 +49,7 @@ static int add_write(SiteSpec *s, int index, const ExitEntry *e)
 
 /* Stack values beyond the site's depth: there must be one for each position, and the top is NULL if and only if
    top_null says so (~site cannot return NULL). Without such values top_null means nothing. */
-static int check_deep(SiteSpec *s, int index, int depth)
+static int check_deep(SiteEnd *s, int index, int depth)
 {
     int top = -1;
     for (int i = 0; i < s->nwrites; i++) {
@@ -76,39 +76,74 @@ static int check_deep(SiteSpec *s, int index, int depth)
     return 0;
 }
 
-static int parse_spec(SiteSpec *s, int index, PyObject *tuple, int depth)
+static int parse_end(SiteSpec *spec, int number, int index, PyObject *exit, PyObject *top_null, int depth)
 {
+    SiteEnd *s = &spec->ends[number];
     int nentries = 0;
-    if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) != 4 ||
-        !PyObject_TypeCheck(PyTuple_GET_ITEM(tuple, 1), &Plan_Type) || !PyLong_CheckExact(PyTuple_GET_ITEM(tuple, 2)) ||
-        !PyBool_Check(PyTuple_GET_ITEM(tuple, 3))) {
-        PyErr_Format(PyExc_TypeError, "specialisation %d must be a tuple (checks, Plan, exit number, top_null)", index);
+    if (!PyLong_CheckExact(exit) || !PyBool_Check(top_null)) {
+        PyErr_Format(PyExc_TypeError, "specialisation %d: an end is an exit number and a bool", index);
         return -1;
     }
-    long exit = PyLong_AsLong(PyTuple_GET_ITEM(tuple, 2));
-    if (exit == -1 && PyErr_Occurred()) {
+    long value = PyLong_AsLong(exit);
+    if (value == -1 && PyErr_Occurred()) {
         return -1;
     }
-    if (exit < -1 || exit > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "specialisation %d: exit number %ld", index, exit);
+    if (value < -1 || value > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "specialisation %d: exit number %ld", index, value);
         return -1;
     }
-    s->plan = Py_NewRef(PyTuple_GET_ITEM(tuple, 1));
-    s->exit = (int)exit;
-    s->top_null = PyTuple_GET_ITEM(tuple, 3) == Py_True;
-    s->nregs = plan_nobjects(s->plan);
-    const ExitEntry *entries = plan_exit(s->plan, &nentries);
+    s->exit = (int)value;
+    s->top_null = top_null == Py_True;
+    const ExitEntry *entries = plan_end(spec->plan, number, &nentries);
     s->writes = PyMem_Calloc((size_t)nentries + 1, sizeof *s->writes);
     if (s->writes == NULL) {
         PyErr_NoMemory();
         return -1;
     }
     for (int i = 0; i < nentries; i++) {
-        if (add_write(s, index, &entries[i]) < 0) {
+        if (add_write(spec, s, index, &entries[i]) < 0) {
             return -1;
         }
     }
-    return check_deep(s, index, depth);
+    spec->possible = spec->possible && s->exit >= 0;
+    if (check_deep(s, index, depth) < 0) {
+        return -1;
+    }
+    spec->max_deep = s->ndeep > spec->max_deep ? s->ndeep : spec->max_deep;
+    return 0;
+}
+
+/* (checks, Plan, exit number, top_null), or tuples of as many of the latter two as the plan has ends. */
+static int parse_spec(SiteSpec *s, int index, PyObject *tuple, int depth)
+{
+    if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) != 4 ||
+        !PyObject_TypeCheck(PyTuple_GET_ITEM(tuple, 1), &Plan_Type)) {
+        PyErr_Format(PyExc_TypeError, "specialisation %d must be a tuple (checks, Plan, exit number, top_null)", index);
+        return -1;
+    }
+    PyObject *exits = PyTuple_GET_ITEM(tuple, 2), *top_nulls = PyTuple_GET_ITEM(tuple, 3);
+    bool several = PyTuple_CheckExact(exits) && PyTuple_CheckExact(top_nulls);
+    s->plan = Py_NewRef(PyTuple_GET_ITEM(tuple, 1));
+    s->nregs = plan_nobjects(s->plan);
+    s->nends = plan_nends(s->plan);
+    s->possible = true;
+    s->ends = PyMem_Calloc((size_t)s->nends, sizeof *s->ends);
+    if (s->ends == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (several ? PyTuple_GET_SIZE(exits) != s->nends || PyTuple_GET_SIZE(top_nulls) != s->nends : s->nends != 1) {
+        PyErr_Format(PyExc_ValueError, "specialisation %d: the plan has %d ends", index, s->nends);
+        return -1;
+    }
+    for (int i = 0; i < s->nends; i++) {
+        PyObject *exit = several ? PyTuple_GET_ITEM(exits, i) : exits;
+        PyObject *top_null = several ? PyTuple_GET_ITEM(top_nulls, i) : top_nulls;
+        if (parse_end(s, i, index, exit, top_null, depth) < 0) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
 static int parse_specs(Installed *inst, PyObject *specs, int depth)
@@ -119,9 +154,12 @@ static int parse_specs(Installed *inst, PyObject *specs, int depth)
         if (parse_spec(s, i, PyTuple_GET_ITEM(specs, i), depth) < 0) {
             return -1;
         }
-        inst->nslots = s->nslots > inst->nslots ? s->nslots : inst->nslots;
         inst->max_regs = s->nregs > inst->max_regs ? s->nregs : inst->max_regs;
-        inst->max_writes = s->nwrites > inst->max_writes ? s->nwrites : inst->max_writes;
+        for (int k = 0; k < s->nends; k++) {
+            const SiteEnd *end = &s->ends[k];
+            inst->nslots = end->nslots > inst->nslots ? end->nslots : inst->nslots;
+            inst->max_writes = end->nwrites > inst->max_writes ? end->nwrites : inst->max_writes;
+        }
     }
     return 0;
 }
@@ -181,8 +219,12 @@ void installed_release(Installed *inst)
     }
     GuardTree_free(inst->tree);
     for (int i = 0; i < inst->nspecs; i++) {
-        PyMem_Free(inst->specs[i].writes);
-        Py_XDECREF(inst->specs[i].plan);
+        SiteSpec *s = &inst->specs[i];
+        for (int k = 0; s->ends != NULL && k < s->nends; k++) {
+            PyMem_Free(s->ends[k].writes);
+        }
+        PyMem_Free(s->ends);
+        Py_XDECREF(s->plan);
     }
     PyMem_Free(inst->specs);
     PyMem_Free(inst);
@@ -204,9 +246,11 @@ int installed_fit(Installed *inst, PyCodeObject *code)
         return -1;
     }
     for (int i = 0; i < inst->nspecs; i++) {
-        SiteSpec *s = &inst->specs[i];
-        for (int k = 0; k < s->nwrites; k++) {
-            s->has_cells |= s->writes[k].kind == EXIT_LOCAL && shim_slot_is_cell(code, s->writes[k].slot);
+        for (int e = 0; e < inst->specs[i].nends; e++) {
+            SiteEnd *s = &inst->specs[i].ends[e];
+            for (int k = 0; k < s->nwrites; k++) {
+                s->has_cells |= s->writes[k].kind == EXIT_LOCAL && shim_slot_is_cell(code, s->writes[k].slot);
+            }
         }
     }
     return 0;
@@ -259,7 +303,7 @@ static void pending_add(Site *site, SitePending *p)
     site->pending = p;
 }
 
-static SitePending *pending_new(Site *site, const SiteSpec *s, void *frame, int ndeep)
+static SitePending *pending_new(Site *site, void *frame, int ndeep)
 {
     bool spare_size = ndeep <= SPARE_DEEP;
     SitePending *p = spare_size ? site->spare : NULL;
@@ -274,9 +318,7 @@ static SitePending *pending_new(Site *site, const SiteSpec *s, void *frame, int 
         }
         p->spare_size = spare_size;
         p->frame = frame;
-        p->exit = s->exit;
         p->ndeep = ndeep;
-        p->top_null = s->top_null;
     }
     return p;
 }
@@ -296,11 +338,12 @@ typedef struct {
     PyObject **old; /* overwritten values, released last */
     int nold;
     SiteSpec *hit;
+    const SiteEnd *end; /* of the hit */
     SitePending *pending;
     bool failed; /* the frame is written, but a namespace could not be */
 } Visit;
 
-static bool cells_fit(const SiteSpec *s, const FrameView *f)
+static bool cells_fit(const SiteEnd *s, const FrameView *f)
 {
     for (int i = 0; i < s->nwrites; i++) {
         const SiteWrite *w = &s->writes[i];
@@ -316,7 +359,7 @@ static bool cells_fit(const SiteSpec *s, const FrameView *f)
     return true;
 }
 
-static bool names_fit(const SiteSpec *s, const FrameView *f)
+static bool names_fit(const SiteEnd *s, const FrameView *f)
 {
     PyObject *unused;
     for (int i = 0; i < s->nwrites; i++) {
@@ -339,7 +382,7 @@ static void write_name(Visit *v, PyObject *name, PyObject *value)
     }
 }
 
-static void write_exit(Visit *v, const SiteSpec *s)
+static void write_exit(Visit *v, const SiteEnd *s)
 {
     const FrameView *f = v->frame;
     for (int i = 0; i < s->nwrites; i++) {
@@ -364,17 +407,30 @@ static void write_exit(Visit *v, const SiteSpec *s)
     }
 }
 
+/* Whether the frame can take whatever end it comes to. */
+static inline bool ends_fit(const SiteSpec *s, const FrameView *f)
+{
+    for (int i = 0; i < s->nends; i++) {
+        const SiteEnd *e = &s->ends[i];
+        if ((e->has_cells && !cells_fit(e, f)) || (e->has_names && !names_fit(e, f))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int try_spec(void *ctx, int index)
 {
     Visit *v = ctx;
     SiteSpec *s = &v->inst->specs[index];
-    if (s->exit < 0 || (s->has_cells && !cells_fit(s, v->frame)) || (s->has_names && !names_fit(s, v->frame))) {
+    int end = 0;
+    if (!s->possible || !ends_fit(s, v->frame)) {
         return 1;
     }
-    if (s->ndeep > 0 && (v->pending = pending_new(v->site, s, v->frame->raw, s->ndeep)) == NULL) {
+    if (s->max_deep > 0 && (v->pending = pending_new(v->site, v->frame->raw, s->max_deep)) == NULL) {
         return 1;
     }
-    int result = plan_run(s->plan, &v->lookup, v->regs);
+    int result = plan_run(s->plan, &v->lookup, v->regs, &end);
     if (result != 0) {
         if (v->pending != NULL) {
             pending_free(v->site, v->pending); /* still empty */
@@ -383,7 +439,17 @@ static int try_spec(void *ctx, int index)
         return result;
     }
     v->hit = s;
-    write_exit(v, s);
+    v->end = &s->ends[end];
+    if (v->pending != NULL && v->end->ndeep == 0) {
+        pending_free(v->site, v->pending); /* another end would have needed it */
+        v->pending = NULL;
+    }
+    if (v->pending != NULL) {
+        v->pending->exit = v->end->exit;
+        v->pending->ndeep = v->end->ndeep;
+        v->pending->top_null = v->end->top_null;
+    }
+    write_exit(v, v->end);
     return 0;
 }
 
@@ -393,7 +459,7 @@ static void settle_hit(Visit *v)
     Site *site = v->site;
     SiteSpec *s = v->hit;
     void *frame = v->frame->raw;
-    int exit = s->exit;
+    int exit = v->end->exit;
     SitePending *stale = site->pending == NULL ? NULL : pending_take(site, frame);
     if (v->pending != NULL) {
         pending_add(site, v->pending);
@@ -413,8 +479,10 @@ static void settle_hit(Visit *v)
     if (v->pending == NULL && frame_is_observed(v->ts, v->frame)) {
         /* A destructor started a tracer, which will run code between here and the hit block's question for the exit
          * number. */
-        SitePending *note = pending_new(site, s, frame, -1);
+        SitePending *note = pending_new(site, frame, -1);
         if (note != NULL) {
+            note->exit = exit;
+            note->top_null = false;
             pending_add(site, note);
         }
     }

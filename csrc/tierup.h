@@ -65,9 +65,10 @@ enum { EXIT_LOCAL = 0, EXIT_STACK = 1, EXIT_CELL = 2, EXIT_NAME = 3 };
 /* Runs the plan. Returns 0: done, regs[] (plan_nobjects of them) hold new references, NULL where unset; 1: miss,
    nothing happened; -1: exception set (only MemoryError and what a broken plan causes). lookup gives O_EXPR's values.
  */
-int plan_run(PyObject *plan, Lookup *lookup, PyObject **regs);
+int plan_run(PyObject *plan, Lookup *lookup, PyObject **regs, int *end); /* *end: which of its ends it came to */
 int plan_nobjects(PyObject *plan);
-const ExitEntry *plan_exit(PyObject *plan, int *n);
+int plan_nends(PyObject *plan);
+const ExitEntry *plan_end(PyObject *plan, int end, int *n);
 PyObject *plan_constant(PyObject *plan, int k); /* borrowed */
 uint64_t plan_alarms(PyObject *plan);           /* how often FLAGS missed */
 

@@ -19,8 +19,15 @@ typedef struct {
     int op;
     int nargs;
     bool *object_set, *array_set;
+    bool *at_switch; /* what was set before SWITCH: each of its branches begins with that */
+    size_t nset;
+    bool *begins; /* per word: a branch begins there */
+    const int32_t *the_switch;
     bool flags_pending;
     bool storing;
+    bool looped;   /* behind LOOP */
+    bool branched; /* behind SWITCH */
+    bool ended;    /* behind EXIT: a branch begins */
 } Validator;
 
 static int fail(const Validator *v, const char *what, int operand)
@@ -60,6 +67,8 @@ static bool writes_first(int op)
     case OP_A_FREE:
     case OP_STORE:
     case OP_C_STORABLE:
+    case OP_RANGE_SET:
+    case OP_SWITCH:
         return false;
     default:
         return true;
@@ -69,6 +78,12 @@ static bool writes_first(int op)
 static int check_type(const Validator *v, int operand)
 {
     return type_handled(v->pc[1 + operand]) ? 0 : fail(v, "type number is not handled", operand);
+}
+
+/* That many slots from an operand on. */
+static int slots_follow(const Validator *v, int operand, int count)
+{
+    return v->pc[1 + operand] <= v->p->nslots - count ? 0 : fail(v, "slots out of range", operand);
 }
 
 /* Plain numbers: types, axes, flags. */
@@ -98,6 +113,17 @@ static int check_numbers(const Validator *v)
         return in_range(v, 2, MAX_NDIM, "axis out of range");
     case OP_A_COPY:
         return in_range(v, 2, 2, "order must be 0 or 1");
+    case OP_S_ARRAY:
+        if (in_range(v, 2, MAX_NDIM + 1, "rank out of range") < 0)
+            return -1;
+        return slots_follow(v, 0, 1 + 2 * v->pc[3]);
+    case OP_S_RANGE:
+        return slots_follow(v, 0, 3);
+    case OP_BOX_RANGE:
+    case OP_RANGE_SET:
+        return slots_follow(v, 1, 3);
+    case OP_EXIT:
+        return in_range(v, 0, v->p->nends, "no such exit");
     default:
         return 0;
     }
@@ -122,6 +148,8 @@ static char rest_kind(int op)
     switch (op) {
     case OP_A_TRANSPOSE:
         return 'n';
+    case OP_SWITCH:
+        return 'w';
     case OP_KERNEL:
         return 'k';
     case OP_BOX_TUPLE:
@@ -158,6 +186,8 @@ static int check_rest(Validator *v, int count_operand)
     int n = v->pc[1 + count_operand];
     char kind = rest_kind(v->op);
     bool axes = v->op != OP_KERNEL && kind != 'o';
+    if (kind == 'w')
+        return 0; /* see check_branches */
     if (axes && n > MAX_NDIM)
         return fail(v, "too many axes", count_operand);
     if (v->op == OP_BOX_DICT && n % 2)
@@ -182,6 +212,30 @@ static int check_reduction(const Validator *v, int kernel_operand, int identity_
     return 0;
 }
 
+/* Behind a loop nothing may leave the region any more. */
+static bool may_follow_loop(int op)
+{
+    switch (op) {
+    case OP_SWITCH:
+    case OP_EXIT:
+    case OP_O_CONST:
+    case OP_O_EXPR:
+    case OP_A_INDEX:
+    case OP_BOX_ARRAY:
+    case OP_BOX_INT:
+    case OP_BOX_FLOAT:
+    case OP_BOX_BOOL:
+    case OP_BOX_COMPLEX:
+    case OP_BOX_NUMPY:
+    case OP_BOX_TUPLE:
+    case OP_BOX_RANGE:
+    case OP_RANGE_SET:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* No flag may be left untested, and nothing but stores may follow the first store: a store cannot be undone. */
 static int check_order(Validator *v)
 {
@@ -204,6 +258,10 @@ static int check_order(Validator *v)
     default:
         break;
     }
+    if (v->looped && !may_follow_loop(v->op))
+        return fail(v, "follows a loop", 0);
+    if (v->op == OP_EXIT && !v->branched)
+        return fail(v, "stands before SWITCH", 0);
     if (v->storing && v->op != OP_STORE && v->op != OP_A_FREE)
         return fail(v, "follows a store", 0);
     if (v->op == OP_STORE) {
@@ -286,10 +344,11 @@ static int check_instruction(Validator *v)
     return define_result(v);
 }
 
-static int check_exit(Validator *v)
+static int check_end(const Validator *v, int number)
 {
-    for (int i = 0; i < v->p->nexit; i++) {
-        const ExitEntry *e = &v->p->exit[i];
+    const PlanEnd *end = &v->p->ends[number];
+    for (int i = 0; i < end->n; i++) {
+        const ExitEntry *e = &end->entries[i];
         bool constant = e->kind == EXIT_NAME;
         if (e->kind < EXIT_LOCAL || e->kind > EXIT_NAME || e->slot < 0 ||
             (constant && e->slot >= PyTuple_GET_SIZE(v->p->constants)) || e->reg < -1 || e->reg >= v->p->nobjects) {
@@ -302,23 +361,84 @@ static int check_exit(Validator *v)
             return -1;
         }
     }
+    return 0;
+}
+
+/* Words that SWITCH names must begin its branches: the word behind it, and those behind EXIT. */
+static int check_branches(Validator *v)
+{
+    v->pc = v->the_switch;
+    v->op = OP_SWITCH;
+    for (int i = 0; i < v->pc[2]; i++) {
+        int32_t word = v->pc[3 + i];
+        if (word < 0 || word >= v->p->ncode || !v->begins[word])
+            return fail(v, "no branch begins there", 2 + i);
+    }
+    return 0;
+}
+
+/* Control flow: LOOP, then SWITCH, then branches that end with EXIT. */
+static int follow(Validator *v)
+{
+    size_t bytes = v->nset * sizeof(bool);
+    switch (v->op) {
+    case OP_LOOP:
+        v->looped = true;
+        return 0;
+    case OP_SWITCH:
+        if (!v->looped || v->branched)
+            return fail(v, "must follow a loop, once", 0);
+        v->branched = true;
+        v->the_switch = v->pc;
+        v->begins[v->pc + 1 + v->nargs - v->p->code] = true;
+        memcpy(v->at_switch, v->object_set, bytes);
+        return 0;
+    case OP_EXIT:
+        if (check_end(v, v->pc[1]) < 0)
+            return -1;
+        memcpy(v->object_set, v->at_switch, bytes);
+        v->begins[v->pc + 1 + v->nargs - v->p->code] = true;
+        v->ended = true;
+        return 0;
+    default:
+        v->ended = false;
+        return 0;
+    }
+}
+
+/* At the end of the program. */
+static int check_last(Validator *v)
+{
+    if (v->branched && !v->ended) {
+        PyErr_SetString(PyExc_ValueError, "plan: the last branch does not end with EXIT");
+        return -1;
+    }
+    if (v->branched && check_branches(v) < 0)
+        return -1;
+    if (v->looped != v->branched || (!v->branched && v->p->nends != 1)) {
+        PyErr_SetString(PyExc_ValueError, "plan: several exits need a loop and a SWITCH");
+        return -1;
+    }
     if (v->flags_pending) {
         PyErr_SetString(PyExc_ValueError, "plan: floating-point flags are not tested at the end");
         return -1;
     }
-    return 0;
+    return v->branched ? 0 : check_end(v, 0);
 }
 
 int plan_validate(const PlanObject *p)
 {
     Validator v = {.p = p, .pc = p->code};
-    bool *set = PyMem_Calloc((size_t)(p->nobjects + p->narrays) + 1, sizeof(bool));
+    v.nset = (size_t)p->nobjects + (size_t)p->narrays;
+    bool *set = PyMem_Calloc(2 * v.nset + (size_t)p->ncode + 1, sizeof(bool));
     if (set == NULL) {
         PyErr_NoMemory();
         return -1;
     }
     v.object_set = set;
     v.array_set = set + p->nobjects;
+    v.at_switch = set + v.nset;
+    v.begins = set + 2 * v.nset;
     const int32_t *end = p->code + p->ncode;
     int status = 0;
     while (status == 0 && v.pc < end) {
@@ -329,11 +449,11 @@ int plan_validate(const PlanObject *p)
         }
         v.op = *v.pc;
         v.nargs = instruction_length(&v, (int)(end - v.pc) - 1);
-        status = v.nargs < 0 ? -1 : check_instruction(&v);
+        status = v.nargs < 0 || check_instruction(&v) < 0 ? -1 : follow(&v);
         v.pc += 1 + v.nargs;
     }
     if (status == 0)
-        status = check_exit(&v);
+        status = check_last(&v);
     PyMem_Free(set);
     return status;
 }

@@ -70,9 +70,12 @@ class Site:
     """A trial found what is installed slower than the interpreter: it does not run any more, and the callback is asked what now."""
     def bind(self, code: CodeType, instr: int) -> None:
         """Says which code object (held weakly) and code unit (of the truth test) the site sits at; before that it always misses."""
-    def install(self, exprs: Sequence[Expr], specs: Sequence[tuple[Sequence[Check], Plan, int, bool]]) -> None:
+    def install(
+        self, exprs: Sequence[Expr], specs: Sequence[tuple[Sequence[Check], Plan, int | tuple[int, ...], bool | tuple[bool, ...]]]
+    ) -> None:
         """Replaces the guard tree. A spec is (checks, plan, exit number, top_null); exit number -1 means this code has no landing for it:
-        the spec misses. top_null: the landing's top stack slot is NULL, so UNARY_INVERT fills all placeholders and returns None."""
+        the spec misses. top_null: the landing's top stack slot is NULL, so UNARY_INVERT fills all placeholders and returns None. Of a plan
+        with several exits both are tuples, one item for each."""
     def tree_text(self) -> str:
         """The guard tree as an indented listing."""
     def spec_hits(self) -> list[int]: ...
@@ -146,11 +149,12 @@ class Plan:
         narrays: int,
         slot_image: bytes,
         exit: Sequence[tuple[int, int, int]],
+        exits: tuple[Sequence[tuple[int, int, int]], ...] = ...,
     ) -> None:
         """code: int32 words (plan_ops.def). slot_image: initial contents of the 16-byte scalar slots (constants). exit: (kind, slot,
         register) entries. Raises ValueError naming the instruction where a register, constant or kernel index is out of range, a register
         is read before it is set, floating-point flags are not tested before the first store and the end, or something follows a store
-        that may fail."""
+        that may fail. exits: where the program has EXIT operations, the entries of each exit in place of `exit`."""
     runs: int
     """Executions, misses included."""
     alarms: int

@@ -293,7 +293,7 @@ class _Splicer:
         if landing.name in ("RETURN_VALUE", "RETURN_CONST") and end.target_index not in self.sites:
             self._emit(landing.name, landing.arg, like)
             return
-        self._jump_to(spec, like, self._landing(end.target_index), landing, end.target_index)
+        self._jump_to(spec, like, self._landing(spec, end.target_index), landing, end.target_index)
 
     def _deepen(self, spec: SiteSpec, like: ConcreteInstr, end: Exit, here: int, there: int) -> None:
         """Placeholders for the landing's stack slots beyond the site's depth, which the site fills; the top one is what it returns.
@@ -312,11 +312,12 @@ class _Splicer:
         if end.top_null:
             self._emit("POP_TOP", 0, like)
 
-    def _landing(self, index: int) -> int:
-        """New index that a landing at an original instruction goes to; its own site first where it has one."""
+    def _landing(self, spec: SiteSpec, index: int) -> int:
+        """New index that a landing at an original instruction goes to; the site there first, if it has one that is not the one left:
+        that would run the same region again."""
         if self.program.instrs[index].name == "RESUME":
             return self.own[index] + 1
-        return self.entry[index]
+        return self.own[index] if index == spec.index else self.entry[index]
 
     def _jump_to(self, spec: SiteSpec, like: ConcreteInstr, target: int, landing: ConcreteInstr, landing_index: int) -> None:
         """Hit blocks stand at the end, so every jump is a backward one. Where it also goes backward in the original order it can close

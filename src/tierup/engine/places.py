@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tierup.bytecode.canonical import Op
 from tierup.bytecode.concrete import Program
-from tierup.bytecode.flow import Flow
+from tierup.bytecode.flow import Flow, Loop
 from tierup.bytecode.listing import Listing
 from tierup.engine import stress
 
@@ -72,17 +72,8 @@ def _has_work(listing: Listing, body: frozenset[int]) -> bool:
 
 
 def _loop_sites(listing: Listing, flow: Flow, header: int, body: frozenset[int], starts: list[int]) -> list[int]:
-    first = listing.canons[listing.position[header]]
-    sites = []
     inside = [s for s in starts if s in body and _loop_of(flow, s) == body]
-    if first.op is Op.FOR_ITER:
-        entry = first.next_index
-        after = listing.canons[listing.position[entry]]
-        if after.op in (Op.STORE_LOCAL, Op.STORE_NAME) and after.next_index in body:
-            entry = after.next_index
-        sites.append(entry)
-    else:
-        sites.append(header)
+    sites = [loop_entry(listing, header, body)]
     pending = False
     for canon in listing.canons:
         if canon.index not in body:
@@ -95,6 +86,21 @@ def _loop_sites(listing: Listing, flow: Flow, header: int, body: frozenset[int],
     return [s for s in sites if s not in jumps]
 
 
+def loop_entry(listing: Listing, header: int, body: frozenset[int]) -> int:
+    """Where a turn of a loop begins for us: behind a `for` loop's own instructions, at a `while` loop's header."""
+    first = listing.canons[listing.position[header]]
+    if first.op is not Op.FOR_ITER:
+        return header
+    after = listing.canons[listing.position[first.next_index]]
+    stores = after.op in (Op.STORE_LOCAL, Op.STORE_NAME) and after.next_index in body
+    return after.next_index if stores else first.next_index
+
+
+def loop_at(listing: Listing, flow: Flow, index: int) -> Loop | None:
+    """The loop whose turns begin at an instruction."""
+    return next((loop for loop in flow.loops if loop_entry(listing, loop.header, loop.body) == index), None)
+
+
 def landings(program: Program, listing: Listing, flow: Flow, index: int) -> tuple[bool, list[int]]:
     """(whether the site is in a loop, the instructions at which its regions may end in the first generated code)."""
     body = _loop_of(flow, index)
@@ -104,18 +110,34 @@ def landings(program: Program, listing: Listing, flow: Flow, index: int) -> tupl
         ahead = [i for i in boundaries if i > index] + [i for i in boundaries if i < index]
         return body is not None, ahead[: mode.exits]
     # Outside loops a region may end anywhere: the code is made anew with the landing it needs. A running loop must do with these.
-    found = [] if body is None else [s for s in statement_starts(program, listing, flow) if s != index and _loop_of(flow, s) == body]
+    whole = loop_at(listing, flow, index) is not None
+    # A whole loop is left from anywhere in it, and at its end.
+    level = [] if body is None else [s for s in body if whole or _loop_of(flow, s) == body]
+    found = [s for s in statement_starts(program, listing, flow) if s != index and s in level] + [index] * whole
     for canon in listing.canons:
         at = canon.index
         if flow.depth[at] is None or not program.is_boundary(at):
             continue
-        if canon.op in _RETURNS and _loop_of(flow, at) == body:
+        if canon.op in _RETURNS and (_loop_of(flow, at) == body or at in level):
             found.append(at)
-        elif body is not None and canon.op in (Op.JUMP, Op.POP_JUMP_IF) and at in body and _loop_of(flow, at) == body:
+        elif canon.op in (Op.JUMP, Op.POP_JUMP_IF) and at in level:
             target = canon.arg[0] if canon.op is Op.JUMP else canon.arg[1]
             if target <= at:
                 found.append(at)
+            elif whole and canon.op is Op.JUMP and target not in level and _can_land(program, flow, target):
+                found.append(target)
+        if whole and canon.op is Op.FOR_ITER and at in level and _can_land(program, flow, canon.arg):
+            found.append(canon.arg)
+        if whole and canon.op is Op.POP_JUMP_IF and at in level:
+            ways_out = [t for t in (canon.arg[1], canon.next_index) if t not in level and _can_land(program, flow, t)]
+            found.extend(ways_out)
+    if whole:
+        found += [loop.header for loop in flow.loops if loop.header in level and _can_land(program, flow, loop.header)]
     return body is not None, sorted(set(found), key=lambda i: (i < index, i))
+
+
+def _can_land(program: Program, flow: Flow, index: int) -> bool:
+    return index < len(program) and flow.depth[index] is not None and program.is_boundary(index)
 
 
 def top_is_null(flow: Flow, index: int) -> bool:

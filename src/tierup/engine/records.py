@@ -26,7 +26,11 @@ def _breaks(unit: Unit) -> list[BreakRecord]:
 def _specialisation(unit: Unit, site: SiteState, number: int, texts: bool) -> SpecialisationRecord:
     spec = site.specs[number]
     guards = [GuardRecord(str(check), check.line) for check in spec.checks]
-    graph = GraphRecord(spec.graph.name, print_graph(spec.graph), spec.operations, unit.line(spec.landing), unit.line(site.index))
+    landing = unit.line(spec.ends[-1].target_index)
+    if spec.graph is None:
+        graph = GraphRecord("a whole loop", "", spec.operations, landing, unit.line(site.index))
+    else:
+        graph = GraphRecord(spec.graph.name, print_graph(spec.graph), spec.operations, landing, unit.line(site.index))
     return SpecialisationRecord(site.index, unit.line(site.index), guards, graph, _kernels(spec, texts), spec.compiled.plan.runs)
 
 

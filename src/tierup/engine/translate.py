@@ -11,9 +11,10 @@ from tierup.arrays import protocol
 from tierup.bytecode.canonical import Op
 from tierup.bytecode.concrete import decode, expand_superinstructions
 from tierup.bytecode.listing import Listing, make_listing
+from tierup.bytecode.splice import Exit
 from tierup.capture.executor import Request, capture
 from tierup.capture.outcome import BreakPoint, Captured, Rejected
-from tierup.engine import places, stress
+from tierup.engine import places, stress, whole_loops
 from tierup.engine.profit import pays
 from tierup.engine.units import MAX_EXITS, Generation, SiteState, Specialisation, Unit, unit_of
 from tierup.graph.printer import print_graph
@@ -125,6 +126,9 @@ def _attempt(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFra
     state.attempts += 1
     line = unit.line(state.index)
     events.record("attempt", "hot site", unit.filename, line, unit.name)
+    if whole_loops.attempt(unit, state, live, library, generation, _listing_of):
+        site.countdown = unit.countdown(state)
+        return True
     allowed = generation.targets(state.index) if state.in_loop or unit.is_module else None
     with stats.timed("capture"):
         outcome = capture(_request(unit, state, live, allowed), library)
@@ -237,7 +241,7 @@ def _may_begin(unit: Unit, index: int) -> bool:
 
 def _specialise(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFrame, outcome: Captured) -> bool:
     key = _key(outcome)
-    if any(spec.key == key for spec in state.specs):
+    if any(spec.key == key and spec.graph is not None for spec in state.specs):
         return _alarmed(unit, state, site)
     if len(state.specs) >= MAX_SPECIALISATIONS:
         state.failures += 1
@@ -266,7 +270,7 @@ def _specialise(unit: Unit, state: SiteState, site: _core.Site, live: _core.Live
 def _alarmed(unit: Unit, state: SiteState, site: _core.Site) -> bool:
     """The same region again: its checks hold but it left at run time (an overflow, a floating-point alarm). If that is not rare, wait, ever
     longer."""
-    plans = [spec.compiled.plan for spec in state.specs]
+    plans = [spec.compiled.plan for spec in state.specs if spec.graph is not None]
     if sum(plan.runs for plan in plans) > _RARE_ALARMS * (1 + sum(plan.alarms for plan in plans)):
         site.countdown = _RARE_ALARMS
         return False
@@ -298,5 +302,11 @@ def _compile(unit: Unit, state: SiteState, outcome: Captured, key: str) -> Speci
     checks = tuple(outcome.guards)
     stats.count("kernels", len(compiled.kernels))
     return Specialisation(
-        checks, lower_checks(checks, state.exprs), outcome.graph, key, compiled, outcome.landing, outcome.top_null, outcome.operations
+        checks,
+        lower_checks(checks, state.exprs),
+        outcome.graph,
+        key,
+        compiled,
+        (Exit(outcome.landing, outcome.top_null),),
+        outcome.operations,
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tierup.graph.ir import Graph
     from tierup.guards.checks import Check
     from tierup.guards.lower import ExpressionTable
+    from tierup.loops.compile import CompiledLoop
     from tierup.native.compile import Compiled
 
 MAX_GENERATIONS = 40
@@ -39,11 +40,12 @@ class Specialisation:
 
     checks: tuple[Check, ...]
     lowered: tuple[tuple[int, int, object], ...]
-    graph: Graph
+    graph: Graph | None
+    """None: a whole loop."""
     key: str
-    compiled: Compiled
-    landing: int
-    top_null: bool
+    compiled: Compiled | CompiledLoop
+    ends: tuple[Exit, ...]
+    """Where it may leave to, in the order of the plan's exits."""
     operations: int
 
 
@@ -63,6 +65,8 @@ class SiteState:
     idle: int = 0
     dead: bool = False
     suspended: bool = False
+    loop_refusals: int = 0
+    """How often the whole loop that begins here could not be compiled."""
     stops: dict[int, BreakPoint] = field(default_factory=dict)
     reasons: Counter[str] = field(default_factory=Counter)
 
@@ -218,17 +222,18 @@ class Unit:
             return
         specs = []
         for spec in [] if state.suspended else state.specs:
-            wanted = Exit(spec.landing, spec.top_null)
-            number = exits.index(wanted) if wanted in exits else -1
-            specs.append((spec.lowered, spec.compiled.plan, number, spec.top_null))
+            numbers = tuple(exits.index(end) if end in exits else -1 for end in spec.ends)
+            specs.append((spec.lowered, spec.compiled.plan, numbers, tuple(end.top_null for end in spec.ends)))
         site = generation.sites[state.index]
         site.reach = self._reach(state)
-        _core.set_first_trial(self.options.trial_hits if stress.mode() is None else 0)
+        # A hit of a whole loop takes all its turns, a miss takes one: their times say nothing of each other.
+        comparable = stress.mode() is None and all(spec.graph is not None for spec in state.specs)
+        _core.set_first_trial(self.options.trial_hits if comparable else 0)
         site.install(() if state.exprs is None else state.exprs.exprs(), specs)
 
     def _reach(self, state: SiteState) -> int:
         """Where the site's regions end; one that goes round a loop may hold everything behind its site."""
-        landings = [spec.landing for spec in state.specs]
+        landings = [end.target_index for spec in state.specs for end in spec.ends]
         return len(self.program) if any(landing <= state.index for landing in landings) else max(landings, default=state.index)
 
     def is_current(self, code: CodeType) -> bool:
@@ -267,8 +272,12 @@ def _callback(site: _core.Site, live: _core.LiveFrame) -> bool | None:
             state.idle = min(state.idle + 1, 14)
         site.countdown = 64 << (14 if state is None else state.idle)
         return False
-    from tierup.engine.translate import on_heat
-
+    try:
+        from tierup.engine.translate import on_heat
+    except Exception as error:  # a broken installation: the program goes on without, and the statistics say so
+        site.countdown = 1 << 62
+        events.record("error", f"the translator cannot be loaded: {type(error).__name__}: {error}", live.code.co_filename)
+        return False
     return on_heat(site, live)
 
 

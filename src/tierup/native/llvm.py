@@ -1,8 +1,8 @@
 """The only module that touches llvmlite: LLVM text → object code for this machine.
 
-No pass of LLVM's middle end runs: the text is already in the form that we want, vectors included, and every pass that does not run is
-one that cannot change a floating-point flag. It is imported when the first kernel has to be compiled, because importing llvmlite costs
-more than all else.
+For kernels no pass of LLVM's middle end runs: the text is already in the form that we want, vectors included, and every pass that does
+not run is one that cannot change a floating-point flag. Loops are optimised in the ordinary way; they do not depend on flags. llvmlite is
+imported when the first code has to be compiled, because importing it costs more than all else.
 """
 
 from __future__ import annotations
@@ -45,6 +45,17 @@ def _module(text: str) -> Any:
 def compile_object(text: str) -> bytes:
     """Object code of a module. Raises RuntimeError on malformed text."""
     return bytes(_machine().emit_object(_module(text)))
+
+
+def compile_optimised(text: str) -> bytes:
+    """Object code of a module after LLVM's ordinary optimisation (no flag allows it to change a rounding). Raises RuntimeError."""
+    module = _module(text)
+    options = binding.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    builder = binding.create_pass_builder(_machine(), options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(_machine().emit_object(module))
 
 
 def assembly(text: str) -> str:

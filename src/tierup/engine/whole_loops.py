@@ -1,0 +1,85 @@
+"""Whole loops: where a turn of a loop begins, the loop itself is tried first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from tierup import _core
+from tierup.bytecode.listing import Listing
+from tierup.bytecode.splice import Exit
+from tierup.capture.executor import Request
+from tierup.engine import places, stress
+from tierup.engine.units import Generation, SiteState, Specialisation, Unit
+from tierup.guards.lower import ExpressionTable, lower_checks
+from tierup.loops.compile import CompiledLoop, compile_loop
+from tierup.loops.values import Refused
+from tierup.runtime import events, stats
+
+_MAX_REFUSALS = 3
+_MAX_LOOPS = 16
+"""Specialisations of one loop."""
+
+
+def attempt(
+    unit: Unit,
+    state: SiteState,
+    live: _core.LiveFrame,
+    library: Any,
+    generation: Generation,
+    listing_of: Callable[[Unit, FunctionType], Listing | None],
+) -> bool:
+    """Compile the loop that begins at the site for the values in the frame. True: a specialisation was installed."""
+    loop = places.loop_at(unit.listing, unit.flow, state.index)
+    done = [spec for spec in state.specs if spec.graph is None]
+    if loop is None or stress.mode() is not None or state.loop_refusals >= _MAX_REFUSALS or len(done) >= _MAX_LOOPS:
+        return False
+    if state.exprs is None:
+        state.exprs = ExpressionTable()
+    request = _request(unit, state, live, generation.targets(state.index), listing_of)
+    try:
+        with stats.timed("compile"):
+            compiled = compile_loop(request, library, loop, state.exprs)
+    except Refused as reason:
+        state.loop_refusals += 1
+        events.record("break", f"loop: {reason}", unit.filename, unit.line(state.index), unit.name)
+        return False
+    if any(spec.key == compiled.key and spec.checks == tuple(compiled.guards) for spec in done):
+        return False
+    _install(unit, state, compiled)
+    return True
+
+
+def _request(
+    unit: Unit,
+    state: SiteState,
+    live: _core.LiveFrame,
+    allowed: frozenset[int],
+    listing_of: Callable[[Unit, FunctionType], Listing | None],
+) -> Request:
+    program = unit.program
+    return Request(
+        listing=unit.listing,
+        index=state.index,
+        depth=state.depth,
+        live=live,
+        slot_names=program.localsplus,
+        cell_slots=frozenset(i for i in range(program.nlocalsplus) if program.is_cell_slot(i)),
+        allowed=allowed,
+        min_operations=0,
+        listing_of=lambda function: listing_of(unit, function),
+        is_boundary=program.is_boundary,
+    )
+
+
+def _install(unit: Unit, state: SiteState, compiled: CompiledLoop) -> None:
+    assert state.exprs is not None
+    checks = tuple(compiled.guards)
+    ends = tuple(Exit(landing, top_null) for landing, top_null in compiled.ends)
+    lowered = lower_checks(checks, state.exprs)
+    state.specs.append(Specialisation(checks, lowered, None, compiled.key, compiled, ends, len(compiled.kernels[0].ops)))
+    stats.count("kernels", 1)
+    first, last = compiled.lines
+    events.record("specialised", f"the loop in lines {first} to {last}", unit.filename, unit.line(state.index), unit.name)
+    unit.install(state)

@@ -1,0 +1,107 @@
+"""The room's entry: a loop becomes a plan, or the reason why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tierup import _core
+from tierup.arrays.builder import NoRule
+from tierup.bytecode.canonical import Op
+from tierup.bytecode.flow import Loop
+from tierup.capture.executor import Request
+from tierup.capture.outcome import Break
+from tierup.guards.checks import GuardSet
+from tierup.guards.lower import ExpressionTable
+from tierup.loops.exits import ExitWriter, PlanWriter
+from tierup.loops.tracer import Tracer
+from tierup.loops.values import Refused
+from tierup.native import cache, elf, host, jit
+from tierup.runtime import events
+
+
+@dataclass(slots=True)
+class LoopCode:
+    """What reports can say of a loop's native function."""
+
+    name: str
+    ops: list[str]
+    from_cache: bool
+    llvm_ir: str
+
+    @property
+    def asm(self) -> str:
+        """The function as assembler text (made on demand)."""
+        from tierup.native import llvm
+
+        return llvm.assembly(self.llvm_ir)
+
+
+@dataclass(slots=True)
+class CompiledLoop:
+    """A loop ready to be installed."""
+
+    plan: _core.Plan
+    kernels: list[LoopCode]
+    guards: GuardSet
+    ends: list[tuple[int, bool]]
+    """For each exit of the plan its landing, and whether the top stack slot there is NULL."""
+    text: str
+    lines: tuple[int, int]
+    key: str
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def compile_loop(request: Request, library: Any, loop: Loop, expressions: ExpressionTable) -> CompiledLoop:
+    """Compile the loop whose body (or whose header, for `while`) the request's site stands at.
+
+    Raises Refused with the reason if it cannot be compiled.
+    """
+    tracer = Tracer(request, library, loop)
+    try:
+        tracer.run()
+        exits = ExitWriter(tracer)
+        exits.run()
+    except (Break, NoRule) as reason:
+        raise Refused(str(reason)) from reason
+    finally:
+        guards = tracer.executor.region.guards
+        tracer.executor.region.release()
+    text = tracer.fn.text()
+    code, cached = _code(text)
+    try:
+        loaded = jit.load([code])
+    except OSError as error:
+        raise Refused(f"no executable memory: {error}") from error
+    plan = PlanWriter(tracer, exits, expressions).plan(loaded.entries[0][0], loaded)
+    ends = [(point.landing, bool(point.stack) and point.stack[-1].kind == "null") for point in tracer.exits]
+    return CompiledLoop(plan, [_described(request, loop, text, cached)], guards, ends, text, _lines(request, loop), text)
+
+
+def _code(text: str) -> tuple[elf.Code, bool]:
+    name = cache.key("loop\n" + text, host.fingerprint())
+    code = cache.read(name)
+    events.record("cache", "miss" if code is None else "hit")
+    if code is not None:
+        return code, True
+    from tierup.native import llvm
+
+    try:
+        code = elf.link(llvm.compile_optimised(text), ("loop",))
+    except (elf.LinkError, RuntimeError) as error:
+        message = " ".join(str(error).split())
+        raise Refused(f"LLVM: {message}") from error
+    cache.write(name, code)
+    return code, False
+
+
+def _lines(request: Request, loop: Loop) -> tuple[int, int]:
+    lines = [c.line for c in request.listing.canons if c.index in loop.body and c.line]
+    return min(lines, default=0), max(lines, default=0)
+
+
+def _described(request: Request, loop: Loop, text: str, cached: bool) -> LoopCode:
+    first, last = _lines(request, loop)
+    quiet = (Op.NOP, Op.RESUME, Op.END_FOR)
+    ops = [str(c.op) for c in request.listing.canons if c.index in loop.body and c.op not in quiet]
+    return LoopCode(f"loop in lines {first} to {last}", ops, cached, text)

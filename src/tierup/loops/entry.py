@@ -1,0 +1,149 @@
+"""What a loop finds when it begins: values of the frame, as slots of the plan that the native function reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tierup.arrays.values import ArrayValue, ConstValue, ObjectValue, ScalarValue, TupleValue
+from tierup.arrays.values import Value as CaptureValue
+from tierup.capture.region import Region
+from tierup.guards.sources import Pinned, Source
+from tierup.loops.function import Function
+from tierup.loops.memory import EntryArray
+from tierup.loops.values import ITEMSIZE, Refused, Value, boolean, const, floating, integer, memory_type, numpy, tuple_of
+
+_RANGE_ITERATOR = type(iter(range(0)))
+_BY_CONTENT = (list, dict, set)
+"""Mutable containers are only moved about."""
+FUNCTION_SLOT, EXIT_SLOT = 0, 1
+
+
+class Entry:
+    """Registers of the plan and the operations that fill them before the loop runs."""
+
+    def __init__(self, region: Region, fn: Function) -> None:
+        self.region = region
+        self.fn = fn
+        self.ops: list[tuple[Any, ...]] = []
+        """(operation, operands …); a Source stands for its expression."""
+        self.nslots = 2
+        self.nobjects = 0
+        self.arrays: list[EntryArray] = []
+        self.array_sources: list[Source] = []
+        self.literals: dict[int, int] = {}
+        """Slot → 64-bit value known before (addresses)."""
+        self._objects: dict[Source, int] = {}
+        self._pointers: dict[int, str] = {}
+        self._known: dict[Source, Value] = {}
+
+    # -- registers ---------------------------------------------------------------------------------------------------
+
+    def slots(self, count: int = 1) -> int:
+        first = self.nslots
+        self.nslots += count
+        return first
+
+    def object(self, source: Source) -> int:
+        """Object register of a source."""
+        if source not in self._objects:
+            self._objects[source] = self.nobjects
+            self.ops.append(("O_EXPR", self.nobjects, source))
+            self.nobjects += 1
+        return self._objects[source]
+
+    def pointer(self, address: int) -> str:
+        """An address that is known now, as an LLVM value; it is no part of the text, so that the text can be cached."""
+        if address not in self._pointers:
+            slot = self.slots()
+            self.literals[slot] = address
+            self._pointers[address] = self.fn.load_entry("ptr", slot)
+        return self._pointers[address]
+
+    # -- values ------------------------------------------------------------------------------------------------------
+
+    def value(self, live: CaptureValue) -> Value:
+        """A value of capture's as one of the loop's; whatever is relied on becomes a guard. Raises Refused."""
+        if isinstance(live, ObjectValue):
+            if live.source in self._known:
+                return self._known[live.source]
+            made = self._value_of_object(live)
+            self._known[live.source] = made
+            return made
+        return self._convert(live)
+
+    def _value_of_object(self, live: ObjectValue) -> Value:
+        if type(live.live) in _BY_CONTENT or type(live.live) is _RANGE_ITERATOR:
+            return Value("object", live.source)
+        return self._convert(self.region.force(live))
+
+    def _convert(self, known: CaptureValue) -> Value:
+        match known:
+            case ConstValue():
+                return const(known.value, known.source)
+            case ScalarValue(origin=ObjectValue()):
+                return self._scalar(known)
+            case ArrayValue(origin=ObjectValue()):
+                return self._array(known)
+            case TupleValue():
+                return tuple_of([self.value(item) for item in known.items])
+            case ObjectValue():
+                return Value("object", known.source)
+        raise Refused(f"a {type(known).__name__} at the entry")
+
+    def _scalar(self, known: ScalarValue) -> Value:
+        source: Source = known.origin.source
+        kind = known.type
+        slot, register = self.slots(), self.object(source)
+        if kind.box == "numpy":
+            if kind.dtype not in ITEMSIZE:
+                raise Refused(f"a {kind.dtype} scalar")
+            self.ops.append(("S_NUMPY", slot, register, kind.dtype))
+            name = self.fn.load_entry(memory_type(kind.dtype), slot)
+            return numpy(kind.dtype, self._bit(name) if kind.dtype == "b1" else name)
+        if kind.dtype == "i8":
+            self.ops.append(("S_INT", slot, register))
+            return integer(self.fn.load_entry("i64", slot))
+        if kind.dtype == "f8":
+            self.ops.append(("S_FLOAT", slot, register))
+            return floating(self.fn.load_entry("double", slot))
+        raise Refused("complex numbers")
+
+    def _bit(self, name: str) -> str:
+        bit = self.fn.name()
+        self.fn.entry.lines.append(f"  {bit} = icmp ne i8 {name}, 0")
+        return bit
+
+    def truth_value(self, live: ObjectValue) -> Value:
+        """A bool that may differ from visit to visit."""
+        self.region.guard("TYPE_IS", live.source, Pinned(bool))
+        slot = self.slots()
+        self.ops.append(("S_BOOL", slot, self.object(live.source)))
+        return boolean(self._bit(self.fn.load_entry("i8", slot)))
+
+    def _array(self, known: ArrayValue) -> Value:
+        if known.dtype not in ITEMSIZE:
+            raise Refused(f"an array of {known.dtype}")
+        ndim, register = known.ndim, len(self.arrays)
+        slot = self.slots(1 + 2 * ndim)
+        self.ops.append(("A_OBJ", register, self.object(known.origin.source)))
+        self.ops.append(("S_ARRAY", slot, register, ndim))
+        names = [self.fn.load_entry("i64", slot + 1 + k) for k in range(2 * ndim)]
+        strides = names[ndim:]
+        if known.ccontig and ndim:
+            strides[-1] = str(ITEMSIZE[known.dtype])
+        address = self.fn.load_entry("ptr", slot)
+        array = EntryArray(known.dtype, address, tuple(names[:ndim]), tuple(strides), known.writeable, register)
+        self.arrays.append(array)
+        self.array_sources.append(known.origin.source)
+        return Value("array", (register, 0), (address,), (), known.origin.source)
+
+    def iterator(self, source: Source) -> Value:
+        """A range iterator in mid-flight."""
+        self.region.guard("TYPE_IS", source, Pinned(_RANGE_ITERATOR))
+        slot = self.slots(3)
+        self.ops.append(("S_RANGE", slot, self.object(source)))
+        return Value("iterator", source, tuple(self.fn.load_entry("i64", slot + k) for k in range(3)))
+
+
+def is_range_iterator(live: object) -> bool:
+    return type(live) is _RANGE_ITERATOR

@@ -1,0 +1,102 @@
+"""The LLVM text of a loop's function: blocks, names, joins, and exits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+SLOT: Final = 16
+"""Bytes of a plan's scalar slot."""
+
+
+@dataclass(slots=True)
+class Block:
+    """A straight piece of text; label is the block that control is in at its end."""
+
+    label: str
+    head: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+class Function:
+    """Writes `i64 loop(ptr slots, ptr breaker, i32 mask)`; the result is the number of the exit taken."""
+
+    def __init__(self) -> None:
+        self._names = 0
+        self._labels = 0
+        self._declares: set[str] = set()
+        self.entry = Block("entry")
+        self.blocks: list[Block] = [self.entry]
+        self.block = self.entry
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        self._names += 1
+        return f"%v{self._names}"
+
+    def label(self, stem: str) -> str:
+        self._labels += 1
+        return f"{stem}{self._labels}"
+
+    # -- instructions ------------------------------------------------------------------------------------------------
+
+    def let(self, expression: str) -> str:
+        """An instruction with a result in the current block."""
+        name = self.name()
+        self.block.lines.append(f"  {name} = {expression}")
+        return name
+
+    def line(self, text: str) -> None:
+        self.block.lines.append(f"  {text}")
+
+    def begin(self, label: str) -> Block:
+        """A new block, which becomes the current one."""
+        self.block = Block(label)
+        self.blocks.append(self.block)
+        return self.block
+
+    def call(self, result: str, name: str, *operands: tuple[str, str]) -> str:
+        """A call of an LLVM intrinsic."""
+        self._declares.add(f"declare {result} @{name}({', '.join(t for t, _ in operands)})")
+        return self.let(f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in operands)})")
+
+    def require(self, condition: str, otherwise: str) -> None:
+        """Goes on where the i1 holds, to the label `otherwise` where not (which is not expected)."""
+        onward = self.label("on")
+        self.line(f"br i1 {condition}, label %{onward}, label %{otherwise}, !prof !0")
+        self.begin(onward)
+
+    def leave_if(self, condition: str, label: str) -> None:
+        """The reverse of require."""
+        onward = self.label("on")
+        self.line(f"br i1 {condition}, label %{label}, label %{onward}, !prof !1")
+        self.begin(onward)
+
+    # -- slots -------------------------------------------------------------------------------------------------------
+
+    def slot(self, number: int) -> str:
+        """Address of a slot."""
+        return self.let(f"getelementptr inbounds i8, ptr %slots, i64 {number * SLOT}")
+
+    def load_entry(self, type_: str, number: int) -> str:
+        """A slot's value when the function begins."""
+        address, value = self.name(), self.name()
+        self.entry.lines.append(f"  {address} = getelementptr inbounds i8, ptr %slots, i64 {number * SLOT}")
+        self.entry.lines.append(f"  {value} = load {type_}, ptr {address}, align 8")
+        return value
+
+    # -- text --------------------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        self.entry.lines.append("  br label %start")
+        body = "\n".join("\n".join([f"{b.label}:", *b.head, *b.lines]) for b in self.blocks)
+        declares = "\n".join(sorted(self._declares))
+        return f"{declares}\n{_HEAD}{body}\n}}\n{_TAIL}"
+
+
+_HEAD: Final = "define i64 @loop(ptr noalias nocapture %slots, ptr nocapture readonly %breaker, i32 %mask) #0 {\n"
+_TAIL: Final = """attributes #0 = { nounwind "no-builtins" "prefer-vector-width"="256" }
+!0 = !{!"branch_weights", i32 2000, i32 1}
+!1 = !{!"branch_weights", i32 1, i32 2000}
+"""

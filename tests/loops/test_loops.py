@@ -1,0 +1,456 @@
+"""Whole loops: the same values, exceptions, warnings and array contents as plain Python, and that the loop was compiled."""
+
+from __future__ import annotations
+
+import copy
+import math
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tierup
+from tierup.engine import units
+from tierup.runtime import events
+
+Function = Callable[..., Any]
+
+
+def loops_of(function: Any) -> int:
+    """How many whole loops were compiled for a function."""
+    unit = units.unit_of(function.__code__)
+    assert unit is not None
+    return sum(spec.graph is None for site in unit.sites.values() for spec in site.specs)
+
+
+def described(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value).__name__, [described(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, float | np.generic):
+        return type(value).__name__, np.asarray(value).dtype.str, np.asarray(value).tobytes()
+    return type(value).__name__, repr(value)
+
+
+def outcome(function: Function, args: Any) -> Any:
+    args = copy.deepcopy(args)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            value = described(function(*args))
+        except Exception as error:
+            trace = error.__traceback__
+            while trace is not None and trace.tb_next is not None:
+                trace = trace.tb_next
+            value = type(error).__name__, str(error), trace and trace.tb_lineno
+    return value, described(args), [(w.category.__name__, str(w.message), w.lineno) for w in seen]
+
+
+def check(function: Function, *calls: Any, loops: int = 1) -> Any:
+    """Calls plain and compiled, three times each; at least so many loops must have been compiled."""
+    jitted = tierup.jit(function)
+    for args in calls:
+        for _ in range(3):
+            assert outcome(jitted, args) == outcome(function, args)
+    assert loops_of(jitted) >= loops, [str(e) for e in events.recent("break")[-3:]]
+    return jitted
+
+
+def grid(n: int, dtype: str = "f8") -> np.ndarray:
+    rng = np.random.default_rng(n)
+    return (rng.random((n, n)) * 100 - 30).astype(dtype)
+
+
+def test_a_sum_that_changes_its_type() -> None:
+    def f(a: Any) -> Any:
+        s = 0.0
+        for i in range(len(a)):
+            s += a[i]
+        return s
+
+    check(f, (np.arange(10.0),), (np.arange(3, dtype="f4"),), (np.arange(0.0),))
+
+
+def test_nested_loops_with_stores() -> None:
+    def f(a: Any) -> Any:
+        n = a.shape[0]
+        s = 0.0
+        for i in range(n):
+            for j in range(1, n):
+                s += a[i, j] * a[i, j - 1]
+                if a[i, j] > 0.5:
+                    a[i, j] -= 0.25
+        return s, i, j
+
+    check(f, (grid(5),), (grid(17),), (np.asfortranarray(grid(9)),), (grid(12)[::2, ::-1],), (grid(2, "f4"),))
+
+
+def test_lists_of_indices_out_of_range() -> None:
+    def f(a: Any, n: int) -> Any:
+        total = 0
+        for i in range(n):
+            a[i] = a[i] + i
+            total += i
+        return total
+
+    jitted = check(f, (np.arange(10.0), 10), (np.arange(10.0), 12), (np.arange(10), 3))
+    a = np.arange(10.0)
+    with pytest.raises(IndexError):
+        jitted(a, 20)
+    assert a.tolist() == [2.0 * i for i in range(10)]
+
+
+def test_negative_indices() -> None:
+    def f(a: Any) -> Any:
+        s = 0.0
+        for i in range(-len(a), len(a)):
+            s = s * 0.5 + a[i]
+        return s
+
+    check(f, (np.arange(7.0),))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "i2", "i1", "u1", "u2", "u4", "?"])
+def test_element_types(dtype: str) -> None:
+    def f(a: Any, b: Any, k: Any) -> Any:
+        last = None
+        for i in range(len(a)):
+            last = a[i]
+            b[i] = a[i] * k
+            a[i] = b[i]
+        return last
+
+    calls = [(np.arange(6).astype(dtype), np.zeros(6, to), k) for to in (dtype, "f8", "i8", "i2", "?") for k in (2, 1.5, True)]
+    for call in calls:
+        check(f, call, loops=0)
+    check(f, (np.arange(6).astype("f8"), np.zeros(6), 2.0))
+
+
+def test_overflow_of_python_ints() -> None:
+    def f(n: int, k: int) -> Any:
+        product = 1
+        for i in range(1, n):
+            product *= i * k
+        return product
+
+    check(f, (10, 1), (30, 3), (100, -7))
+
+
+def test_overflow_of_numpy_ints_warns() -> None:
+    def f(a: Any, n: int) -> Any:
+        x = a[0]
+        for _ in range(n):
+            x = x * a[1] + a[2]
+        return x
+
+    for dtype in ("i8", "i4", "i1", "u1"):
+        check(f, (np.array([1, 3, 1], dtype), 4), (np.array([1, 3, 1], dtype), 90))
+
+
+def test_floats_that_overflow_warn() -> None:
+    def f(a: Any, n: int) -> Any:
+        x = a[0]
+        y = 1.0
+        for _ in range(n):
+            x = x * a[1]
+            y = y * 1e30
+        return x, y
+
+    check(f, (np.array([1.0, 1e30]), 5), (np.array([1.0, 1e30]), 20), (np.array([1.0, 1e-30]), 20), (np.array([-1.0, np.nan]), 3))
+    with np.errstate(all="raise"):
+        check(f, (np.array([1.0, 1e30]), 20), loops=0)
+        check(f, (np.array([1.0, 1e-30]), 20), loops=0)
+
+
+def test_division() -> None:
+    def f(a: Any, b: Any, out: Any) -> Any:
+        q = r = t = 0
+        for i in range(len(a)):
+            x, y = int(a[i]), int(b[i])
+            q = x // y
+            r = x % y
+            t = x / y
+            out[i] = q * 1000 + r + t
+        return q, r, t
+
+    a, b = np.array([7, -7, 7, -7, 0, 9, -9]), np.array([2, 2, -2, -2, 5, -3, -3])
+    check(f, (a, b, np.zeros(7)), (a, np.where(b == 5, 0, b), np.zeros(7)))
+
+
+def test_numpy_integer_division() -> None:
+    def f(a: Any, b: Any, out: Any) -> Any:
+        for i in range(len(a)):
+            out[i] = (a[i] // b[i]) * 100 + a[i] % b[i]
+        return out.sum()
+
+    a, b = np.array([7, -7, 7, -7, 0, 9, -128]), np.array([2, 2, -2, -2, 5, -3, -1])
+    for dtype in ("i8", "i4", "i1"):
+        check(f, (a.astype(dtype), b.astype(dtype), np.zeros(7, "i8")), (a.astype(dtype), b.astype(dtype) * 0, np.zeros(7, "i8")))
+
+
+def test_shifts_and_bits() -> None:
+    def f(n: int, poly: int) -> Any:
+        crc = 0xFFFF
+        for i in range(n):
+            cur = i & 0xFF
+            for _ in range(8):
+                if (crc & 1) ^ (cur & 1):
+                    crc = (crc >> 1) ^ poly
+                else:
+                    crc >>= 1
+                cur >>= 1
+        return (~crc & 0xFFFF), crc << 3
+
+    check(f, (10, 0x8408), (0, 1))
+
+
+def test_while_with_break_and_else() -> None:
+    def f(limit: int) -> Any:
+        steps = []
+        for start in range(1, limit):
+            n, count = start, 0
+            while n != 1:
+                n = n // 2 if n % 2 == 0 else 3 * n + 1
+                count += 1
+                if count > 50:
+                    break
+            else:
+                count += 1000
+            steps.append(count)
+        return steps
+
+    check(f, (30,))
+
+
+def test_returns_from_inside() -> None:
+    def f(a: Any, wanted: float) -> Any:
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                if a[i, j] == wanted:
+                    return i, j, a[i]
+        return None
+
+    a = grid(8)
+    check(f, (a, a[3, 4]), (a, 1000.0), (a, a[0, 0]))
+
+
+def match(a: Any, b: Any) -> int:
+    if a + b == 3:
+        return 1
+    else:
+        return 0
+
+
+def test_functions_that_are_called() -> None:
+    def f(seq: Any, table: Any) -> Any:
+        n = len(seq)
+        for i in range(n - 1, -1, -1):
+            for j in range(i + 1, n):
+                if j - 1 >= 0:
+                    table[i, j] = max(table[i, j], table[i, j - 1])
+                if i + 1 < n and j - 1 >= 0:
+                    if i < j - 1:
+                        table[i, j] = max(table[i, j], table[i + 1, j - 1] + match(seq[i], seq[j]))
+                    else:
+                        table[i, j] = max(table[i, j], table[i + 1, j - 1])
+                for k in range(i + 1, j):
+                    table[i, j] = max(table[i, j], table[i, k] + table[k + 1, j])
+        return table[0, n - 1]
+
+    seq = np.random.default_rng(3).integers(0, 4, 14).astype("i4")
+    check(f, (seq, np.zeros((14, 14), "i4")))
+
+
+def test_math_and_conversions() -> None:
+    def f(a: Any) -> Any:
+        total, count = 0.0, 0
+        for i in range(len(a)):
+            x = float(a[i])
+            total += math.sqrt(abs(x)) + math.fabs(x) + np.sqrt(a[i] * a[i]) + min(x, 1.0) + max(x, -2.0)
+            count += int(x) + bool(x)
+        return total, count, abs(count)
+
+    check(f, (np.array([1.5, -2.25, 0.0, 9.0]),), (np.array([1.0, np.inf]),), (np.array([np.nan, 1e300]),))
+
+
+def test_library_functions_of_scalars() -> None:
+    def f(a: Any) -> Any:
+        trace = 0.0
+        for i in range(a.shape[0]):
+            trace += np.tanh(a[i, i]) * np.exp(-a[i, i]) + np.sin(a[i, 0])
+        return trace
+
+    check(f, (grid(6),), (grid(6, "f4"),), (np.full((2, 2), -1e4),))
+
+
+def test_rows_are_views() -> None:
+    def f(a: Any) -> Any:
+        s = 0.0
+        row = None
+        for i in range(len(a)):
+            row = a[i]
+            for j in range(len(row)):
+                row[j] = row[j] * 2
+                s += row[j]
+        row[0] = -1.0
+        return s, row
+
+    check(f, (grid(4),), (grid(5)[::2],))
+
+
+def test_aliases_see_each_other() -> None:
+    def f(a: Any, b: Any) -> Any:
+        for i in range(1, len(a)):
+            a[i] = b[i - 1] + 1
+        return a
+
+    def same(n: int) -> Any:
+        x = np.zeros(n)
+        return f(x, x)
+
+    def shifted(n: int) -> Any:
+        x = np.arange(n + 0.0)
+        return f(x[1:], x[:-1])
+
+    jitted = tierup.jit(f)
+    for n in (5, 9):
+        for make in (lambda n: (np.zeros(n),) * 2, lambda n: (np.arange(n + 1.0)[1:], np.arange(n + 1.0)[:-1])):
+            pair = make(n)
+            copies = copy.deepcopy(pair)
+            assert jitted(*pair).tobytes() == f(*copies).tobytes()
+    assert loops_of(jitted)
+
+
+def test_types_that_change_from_call_to_call() -> None:
+    def f(a: Any, k: Any) -> Any:
+        s = k
+        for i in range(len(a)):
+            s = s + a[i] * k
+        return s
+
+    jitted = tierup.jit(f)
+    arrays = [np.arange(5.0), np.arange(5), np.arange(5, dtype="f4"), np.arange(10.0)[::2], [1, 2, 3], (1.5, 2), "ab"]
+    for _ in range(3):
+        for a in arrays:
+            for k in (1, 2.5, True, np.float32(2), np.int16(3), 2**70):
+                assert outcome(jitted, (a, k)) == outcome(f, (a, k))
+    assert loops_of(jitted) >= 4
+
+
+def test_an_iterator_that_others_hold() -> None:
+    def f(a: Any) -> Any:
+        it = iter(range(len(a)))
+        seen = []
+        for i in it:
+            a[i] += 1
+            if i == 2:
+                seen.append(next(it))
+        return seen, list(it)
+
+    check(f, (np.zeros(8),), loops=0)
+
+
+def test_globals_are_read_anew() -> None:
+    namespace: dict[str, Any] = {"K": 2.0}
+    exec("def f(a):\n    s = 0.0\n    for i in range(len(a)):\n        s += a[i] * K\n    return s\n", namespace)
+    jitted = tierup.jit(namespace["f"])
+    a = np.arange(5.0)
+    for value in (2.0, 3.0, 4, np.float32(2), 1.0):
+        namespace["K"] = value
+        for _ in range(3):
+            assert described(jitted(a)) == described(namespace["f"](a))
+    namespace["range"] = lambda n: [0, 1]
+    assert described(jitted(a)) == described(namespace["f"](a))
+    assert loops_of(jitted)
+
+
+def _spin(flag: list[bool], a: np.ndarray) -> int:
+    i = 0
+    while a[0] == 0:
+        i += 1
+        if i > 1 << 40:
+            break
+    return i
+
+
+def test_another_thread_gets_its_turn() -> None:
+    """A loop that waits for an array to change ends when another thread changes it."""
+    jitted = tierup.jit(_spin)
+    for _ in range(3):
+        jitted([], np.ones(1))
+    a = np.zeros(1)
+
+    def change() -> None:
+        time.sleep(0.2)
+        a[0] = 1
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    start = time.monotonic()
+    assert jitted([], a) > 0
+    assert time.monotonic() - start < 5
+    thread.join()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread(), reason="needs alarms")
+def test_signals_are_handled_inside() -> None:
+    jitted = tierup.jit(_spin)
+    for _ in range(3):
+        jitted([], np.ones(1))
+    a = np.zeros(1)
+
+    class Stop(Exception):
+        pass
+
+    def handler(number: int, frame: Any) -> None:
+        raise Stop(frame.f_code.co_name)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Stop, match="_spin"):
+            jitted([], a)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_read_only_arrays() -> None:
+    def f(a: Any) -> Any:
+        for i in range(len(a)):
+            a[i] = 1.0
+        return a
+
+    a = np.zeros(4)
+    a.flags.writeable = False
+    check(f, (np.zeros(4),))
+    jitted = tierup.jit(f)
+    for _ in range(3):
+        jitted(np.zeros(4))
+        with pytest.raises(ValueError, match="read-only"):
+            jitted(a)
+
+
+def test_references_do_not_pile_up() -> None:
+    def f(a: Any, n: int) -> Any:
+        row = None
+        for i in range(n):
+            row = a[i % 3]
+        return row
+
+    jitted = tierup.jit(f)
+    a = np.zeros((3, 3))
+    for _ in range(5):
+        jitted(a, 7)
+    assert loops_of(jitted)
+    before = sys.getrefcount(a)
+    for _ in range(100):
+        jitted(a, 7)
+    assert sys.getrefcount(a) == before
