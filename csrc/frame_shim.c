@@ -444,6 +444,26 @@ void shim_range_write(PyObject *iterator, int64_t next, int64_t left)
 #endif
 }
 
+typedef struct { /* seqiterobject in Objects/iterobject.c */
+    PyObject_HEAD Py_ssize_t it_index;
+    PyObject *it_seq;
+} SequenceIterator;
+
+PyObject *shim_seqiter_read(PyObject *iterator, int64_t *position)
+{
+    if (!Py_IS_TYPE(iterator, &PySeqIter_Type)) {
+        return NULL;
+    }
+    const SequenceIterator *it = (const SequenceIterator *)iterator;
+    *position = it->it_index;
+    return it->it_seq;
+}
+
+void shim_seqiter_write(PyObject *iterator, int64_t position)
+{
+    ((SequenceIterator *)iterator)->it_index = (Py_ssize_t)position;
+}
+
 enum { EXTRA_PYTHON_DEPTH = 1000, EXTRA_C_DEPTH = 200 };
 
 struct ShimGuard {

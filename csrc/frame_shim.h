@@ -49,6 +49,11 @@ typedef struct {
 bool shim_range_read(PyObject *iterator, ShimRange *out);
 void shim_range_write(PyObject *iterator, int64_t next, int64_t left);
 
+/* The sequence and position of an iterator over a sequence (borrowed); NULL for anything else and for an exhausted one.
+ */
+PyObject *shim_seqiter_read(PyObject *iterator, int64_t *position);
+void shim_seqiter_write(PyObject *iterator, int64_t position);
+
 /* Around a call of the translator: a raised recursion budget, an empty exc_info, a context of its own, no tracing of
    its frames, no signal handlers; errno and the floating-point environment are put back afterwards. enter returns NULL
    with an exception set when it changed nothing. leave runs the handlers of signals that arrived meanwhile: -1 with

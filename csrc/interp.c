@@ -294,6 +294,34 @@ static PyObject *box_range(const Slot *first)
     return iterator;
 }
 
+static int load_sequence(Array *a, Slot *position, PyObject *iterator)
+{
+    PyObject *sequence = shim_seqiter_read(iterator, &position->i);
+    return sequence == NULL ? MISS : array_load(a, sequence);
+}
+
+static PyObject *box_sequence_iterator(PyObject *sequence, const Slot *position)
+{
+    PyObject *iterator = PySeqIter_New(sequence);
+    if (iterator != NULL)
+        shim_seqiter_write(iterator, position->i);
+    return iterator;
+}
+
+static PyObject *box_view(const Array *base, const Slot *first, int ndim, bool writeable)
+{
+    Array view = {.owner = base->owner,
+                  .data = (char *)(intptr_t)first[0].i,
+                  .ndim = ndim,
+                  .type = base->type,
+                  .writeable = writeable};
+    for (int i = 0; i < ndim; i++) {
+        view.shape[i] = first[1 + i].i;
+        view.strides[i] = first[1 + ndim + i].i;
+    }
+    return array_box(&view);
+}
+
 /* The native function of a whole loop. It polls *breaker & mask and leaves where the interpreter would look at it. */
 typedef int64_t (*LoopFunction)(Slot *slots, const volatile int32_t *breaker, int32_t mask);
 
@@ -617,6 +645,12 @@ static int interpret(Run *r)
         case OP_S_RANGE:
             TRY(load_range(&S(1), O(2)));
             NEXT(2);
+        case OP_A_SEQITER:
+            TRY(load_sequence(&A(1), &S(2), O(3)));
+            NEXT(3);
+        case OP_C_ARRAY:
+            MISS_IF(A(1).type != element_types[pc[2]].canonical || A(1).ndim != pc[3]);
+            NEXT(3);
         case OP_C_UNDERFLOW:
             MISS_IF(!(errstate_ignored() & FP_UNDERFLOW));
             NEXT(0);
@@ -633,6 +667,15 @@ static int interpret(Run *r)
         case OP_BOX_RANGE:
             BOX(box_range(&S(2)));
             NEXT(2);
+        case OP_BOX_SEQITER:
+            BOX(box_sequence_iterator(O(2), &S(3)));
+            NEXT(3);
+        case OP_SEQITER_SET:
+            shim_seqiter_write(O(1), S(2).i);
+            NEXT(2);
+        case OP_BOX_VIEW:
+            BOX(box_view(&A(2), &S(3), pc[4], pc[5]));
+            NEXT(5);
         case OP_RANGE_SET:
             shim_range_write(O(1), S(2).i, r->slots[pc[2] + 2].i);
             NEXT(2);

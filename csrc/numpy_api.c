@@ -238,3 +238,16 @@ PyObject *py_ufunc_loop(PyObject *self, PyObject *args)
     }
     Py_RETURN_NONE;
 }
+
+PyObject *py_dot_function(PyObject *self, PyObject *arg)
+{
+    long type = PyLong_AsLong(arg);
+    if (type == -1 && PyErr_Occurred())
+        return NULL;
+    if (!ready || type < 0 || type >= NTYPES || !type_handled((int)type))
+        Py_RETURN_NONE;
+    PyArray_DotFunc *function = PyDataType_GetArrFuncs(element_types[type].descr)->dotfunc;
+    if (function == NULL)
+        Py_RETURN_NONE;
+    return PyLong_FromVoidPtr((void *)function);
+}

@@ -5,6 +5,7 @@
 PyObject *py_init_numpy(PyObject *self, PyObject *unused);
 PyObject *py_array_key(PyObject *self, PyObject *a);
 PyObject *py_ufunc_loop(PyObject *self, PyObject *args);
+PyObject *py_dot_function(PyObject *self, PyObject *arg);
 void pool_set_threads(int n);
 
 /* ---- access for site.c --------------------------------------------------------------------------------------------
@@ -314,6 +315,8 @@ static PyMethodDef functions[] = {
     {"array_key", py_array_key, METH_O, "64-bit metadata key of an exact ndarray."},
     {"ufunc_loop", py_ufunc_loop, METH_VARARGS,
      "(function, data) pointers of a ufunc's first loop with that signature, or None."},
+    {"dot_function", py_dot_function, METH_O,
+     "Address of NumPy's dot product of two vectors of a type number, or None."},
     {"run_plan", py_run_plan, METH_VARARGS,
      "run_plan(plan, values) -> (status, object registers). For tests: expression e is values[e]."},
     {"time_plan", py_time_plan, METH_VARARGS,

@@ -68,6 +68,8 @@ static bool writes_first(int op)
     case OP_STORE:
     case OP_C_STORABLE:
     case OP_RANGE_SET:
+    case OP_SEQITER_SET:
+    case OP_C_ARRAY:
     case OP_SWITCH:
         return false;
     default:
@@ -119,6 +121,12 @@ static int check_numbers(const Validator *v)
         return slots_follow(v, 0, 1 + 2 * v->pc[3]);
     case OP_S_RANGE:
         return slots_follow(v, 0, 3);
+    case OP_C_ARRAY:
+        return check_type(v, 1);
+    case OP_BOX_VIEW:
+        if (in_range(v, 3, MAX_NDIM + 1, "rank out of range") < 0 || in_range(v, 4, 2, "must be 0 or 1") < 0)
+            return -1;
+        return slots_follow(v, 2, 1 + 2 * v->pc[4]);
     case OP_BOX_RANGE:
     case OP_RANGE_SET:
         return slots_follow(v, 1, 3);
@@ -229,7 +237,10 @@ static bool may_follow_loop(int op)
     case OP_BOX_NUMPY:
     case OP_BOX_TUPLE:
     case OP_BOX_RANGE:
+    case OP_BOX_SEQITER:
+    case OP_BOX_VIEW:
     case OP_RANGE_SET:
+    case OP_SEQITER_SET:
         return true;
     default:
         return false;

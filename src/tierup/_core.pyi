@@ -160,6 +160,9 @@ class Plan:
     alarms: int
     """Misses because of a floating-point flag."""
 
+def dot_function(type_number: int) -> int | None:
+    """Address of NumPy's dot product of two vectors of that type, None if it has none."""
+
 def run_plan(plan: Plan, values: list[object]) -> tuple[int, list[object]]:
     """For tests: runs the plan with expression e being values[e]. (0 done or 1 miss, object registers; None where unset)."""
 

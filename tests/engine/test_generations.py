@@ -12,7 +12,7 @@ from tierup.engine import units
 
 
 def sweep(grid: Any, rounds: int) -> Any:
-    """A loop whose own iterator is no place for a region, with two inner loops that are."""
+    """A loop whose own iterator is no place for a region, with two inner loops that are (of rows too long for whole loops)."""
     n = len(grid)
     for _ in range(rounds):
         for j in range(1, n - 1):
@@ -28,10 +28,10 @@ def test_a_function_moves_on_from_whatever_code_it_has() -> None:
     unit = units.unit_of(jitted.__code__)
     assert unit is not None
     for _ in range(30):
-        jitted(np.ones((12, 5)), 4)
+        jitted(np.ones((12, 9000)), 4)
         assert jitted.__code__ is unit.code
     before = tierup.stats().hits
-    jitted(np.ones((12, 5)), 4)
+    jitted(np.ones((12, 9000)), 4)
     assert tierup.stats().hits - before >= 2 * 4 * 9
 
 
@@ -48,9 +48,9 @@ def test_all_closures_of_a_code_object_move_on() -> None:
     first, second = make(0.5), make(0.25)
     for _ in range(6):
         for function in (first, second):
-            function(np.ones((12, 5)), 3)
+            function(np.ones((12, 9000)), 3)
     for _ in range(30):
-        first(np.ones((12, 5)), 3)
+        first(np.ones((12, 9000)), 3)
     unit = units.unit_of(first.__code__)
     assert unit is not None
     assert first.__code__ is second.__code__ is unit.code
@@ -60,7 +60,7 @@ def test_hits_are_not_forgotten_with_old_code() -> None:
     jitted = tierup.jit(sweep)
     seen = tierup.stats().hits
     for _ in range(30):
-        jitted(np.ones((12, 5)), 4)
+        jitted(np.ones((12, 9000)), 4)
         now = tierup.stats().hits
         assert now >= seen
         seen = now
@@ -69,12 +69,12 @@ def test_hits_are_not_forgotten_with_old_code() -> None:
 def test_code_that_the_user_gave_a_function_stays() -> None:
     jitted = tierup.jit(sweep)
     for _ in range(3):
-        jitted(np.ones((12, 5)), 2)
+        jitted(np.ones((12, 9000)), 2)
     other = (lambda grid, rounds: rounds).__code__
     keeper = tierup.jit(sweep)
-    keeper(np.ones((12, 5)), 2)
+    keeper(np.ones((12, 9000)), 2)
     keeper.__code__ = other
     for _ in range(20):
-        jitted(np.ones((12, 5)), 2)
+        jitted(np.ones((12, 9000)), 2)
     assert keeper.__code__ is other
     assert keeper(None, 7) == 7

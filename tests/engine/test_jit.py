@@ -79,7 +79,10 @@ def test_stencil_loop_in_place():
 
     rng = np.random.default_rng(0)
     g = differential(jacobi, (20, rng.random(100), rng.random(100)))
-    assert runs(g) > 60
+    assert [one.graph.name for one in tierup.inspect(g).specialisations] == ["a whole loop"]
+    before = runs(g)
+    differential(jacobi, (20, rng.random(20_000), rng.random(20_000)))
+    assert runs(g) > before + 60, "long vectors get kernels of their own"
 
 
 def test_break_in_the_middle(capsys):

@@ -28,7 +28,9 @@ def _specialisation(unit: Unit, site: SiteState, number: int, texts: bool) -> Sp
     guards = [GuardRecord(str(check), check.line) for check in spec.checks]
     landing = unit.line(spec.ends[-1].target_index)
     if spec.graph is None:
-        graph = GraphRecord("a whole loop", "", spec.operations, landing, unit.line(site.index))
+        lines = sorted({unit.line(end.target_index) for end in spec.ends})
+        text = "left at line" + ("s " if len(lines) > 1 else " ") + ", ".join(map(str, lines))
+        graph = GraphRecord("a whole loop", text, spec.operations, landing, unit.line(site.index))
     else:
         graph = GraphRecord(spec.graph.name, print_graph(spec.graph), spec.operations, landing, unit.line(site.index))
     return SpecialisationRecord(site.index, unit.line(site.index), guards, graph, _kernels(spec, texts), spec.compiled.plan.runs)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tierup.loops import memory, numbers
+from tierup.loops import memory, numbers, products
 from tierup.loops.values import Refused, Value, boolean, const, floating, integer, numpy, tuple_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def _len(t: Tracer, args: Sequence[Value]) -> Value:
     if value.kind == "tuple":
         return const(len(value.items))
     if value.kind == "array":
-        return integer(memory.dims(t, value)[1][0])
+        return integer(memory.geometry(t, value).shape[0])
     if value.is_const(str, tuple, bytes):
         return const(len(value.constant))  # type: ignore[arg-type]
     raise Refused(f"len of a {value.kind}")
@@ -167,6 +167,16 @@ def _library_loop(ufunc: np.ufunc) -> Rule:
     return rule
 
 
+def _dot(t: Tracer, args: Sequence[Value]) -> Value:
+    _count(args, 2)
+    return products.dot(t, *args)
+
+
+def _matmul(t: Tracer, args: Sequence[Value]) -> Value:
+    _count(args, 2)
+    return products.matmul(t, *args)
+
+
 def _scalar_type(dtype: str) -> Rule:
     def rule(t: Tracer, args: Sequence[Value]) -> Value:
         _count(args, 1)
@@ -178,22 +188,28 @@ def _scalar_type(dtype: str) -> Rule:
     return rule
 
 
-RULES: Final[dict[Any, Rule]] = {
+_RULES: Final[dict[Any, Rule]] = {
     len: _len, range: _range, min: _extreme("<"), max: _extreme(">"), abs: _abs, int: _int, float: _float, bool: _bool,
     math.sqrt: _math_sqrt, math.fabs: _math_fabs,
     np.sqrt: _numpy_sqrt, np.absolute: _numpy_abs, np.fabs: _numpy_abs,
+    np.dot: _dot, np.matmul: _matmul,
     np.float64: _scalar_type("f8"), np.int64: _scalar_type("i8"), np.int32: _scalar_type("i4"),
     **{f: _library_loop(f) for f in (np.tanh, np.sin, np.cos, np.tan, np.exp, np.log, np.arctan, np.sinh, np.cosh)},
 }  # fmt: skip
 """By function; all of them are compared by identity before the loop runs."""
 
 
+_BY_ID: Final = {id(function): rule for function, rule in _RULES.items()}
+
+
+def is_known(function: object) -> bool:
+    """Whether there is a rule for exactly this object."""
+    return id(function) in _BY_ID
+
+
 def call(t: Tracer, function: object, args: Sequence[Value]) -> Value:
     """function(*args). Raises Refused."""
-    try:
-        rule = RULES.get(function)
-    except TypeError:
-        rule = None
+    rule = _BY_ID.get(id(function))
     if rule is None:
         raise Refused(f"call of {getattr(function, '__name__', type(function).__name__)}")
     return rule(t, args)
@@ -201,4 +217,4 @@ def call(t: Tracer, function: object, args: Sequence[Value]) -> Value:
 
 def shape(t: Tracer, array: Value) -> Value:
     """array.shape"""
-    return tuple_of([integer(length) for length in memory.dims(t, array)[1]])
+    return tuple_of([integer(length) for length in memory.geometry(t, array).shape])

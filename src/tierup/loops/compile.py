@@ -14,6 +14,7 @@ from tierup.capture.outcome import Break
 from tierup.guards.checks import GuardSet
 from tierup.guards.lower import ExpressionTable
 from tierup.loops.exits import ExitWriter, PlanWriter
+from tierup.loops.instructions import HANDLERS
 from tierup.loops.tracer import Tracer
 from tierup.loops.values import Refused
 from tierup.native import cache, elf, host, jit
@@ -57,7 +58,7 @@ def compile_loop(request: Request, library: Any, loop: Loop, expressions: Expres
 
     Raises Refused with the reason if it cannot be compiled.
     """
-    tracer = Tracer(request, library, loop)
+    tracer = Tracer(request, library, loop, HANDLERS)
     try:
         tracer.run()
         exits = ExitWriter(tracer)

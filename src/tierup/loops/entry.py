@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from tierup.arrays.values import ArrayValue, ConstValue, ObjectValue, ScalarValue, TupleValue
 from tierup.arrays.values import Value as CaptureValue
@@ -13,6 +16,7 @@ from tierup.loops.memory import EntryArray
 from tierup.loops.values import ITEMSIZE, Refused, Value, boolean, const, floating, integer, memory_type, numpy, tuple_of
 
 _RANGE_ITERATOR = type(iter(range(0)))
+_SEQUENCE_ITERATOR = type(iter(np.ones(1)))
 _BY_CONTENT = (list, dict, set)
 """Mutable containers are only moved about."""
 FUNCTION_SLOT, EXIT_SLOT = 0, 1
@@ -21,19 +25,22 @@ FUNCTION_SLOT, EXIT_SLOT = 0, 1
 class Entry:
     """Registers of the plan and the operations that fill them before the loop runs."""
 
-    def __init__(self, region: Region, fn: Function) -> None:
+    def __init__(self, region: Region, fn: Function, is_known: Callable[[object], bool]) -> None:
         self.region = region
+        self.is_known = is_known
+        """Whether an object is a function that loops have a rule for."""
         self.fn = fn
         self.ops: list[tuple[Any, ...]] = []
         """(operation, operands …); a Source stands for its expression."""
         self.nslots = 2
         self.nobjects = 0
         self.arrays: list[EntryArray] = []
-        self.array_sources: list[Source] = []
+        self.array_sources: list[Source | None] = []
         self.literals: dict[int, int] = {}
         """Slot → 64-bit value known before (addresses)."""
         self._objects: dict[Source, int] = {}
         self._pointers: dict[int, str] = {}
+        self._limited: set[tuple[int, int]] = set()
         self._known: dict[Source, Value] = {}
 
     # -- registers ---------------------------------------------------------------------------------------------------
@@ -74,6 +81,9 @@ class Entry:
     def _value_of_object(self, live: ObjectValue) -> Value:
         if type(live.live) in _BY_CONTENT or type(live.live) is _RANGE_ITERATOR:
             return Value("object", live.source)
+        if self.is_known(live.live):
+            self.region.guard("IS", live.source, Pinned(live.live))
+            return const(live.live, live.source)
         return self._convert(self.region.force(live))
 
     def _convert(self, known: CaptureValue) -> Value:
@@ -129,13 +139,18 @@ class Entry:
         self.ops.append(("S_ARRAY", slot, register, ndim))
         names = [self.fn.load_entry("i64", slot + 1 + k) for k in range(2 * ndim)]
         strides = names[ndim:]
-        if known.ccontig and ndim:
-            strides[-1] = str(ITEMSIZE[known.dtype])
+        size = ITEMSIZE[known.dtype]
+        if ndim and known.origin.live.strides[-1] == size:
+            # Neighbours are what loops are fastest on. Contiguity alone does not say it: an axis of one or no element may have any stride.
+            bound = self.slots()
+            self.literals[bound] = size
+            self.ops.append(("C_EQ", slot + 2 * ndim, bound))
+            strides[-1] = str(size)
         address = self.fn.load_entry("ptr", slot)
-        array = EntryArray(known.dtype, address, tuple(names[:ndim]), tuple(strides), known.writeable, register)
+        array = EntryArray(known.dtype, address, tuple(names[:ndim]), tuple(strides), known.writeable, register, known.shape, slot)
         self.arrays.append(array)
         self.array_sources.append(known.origin.source)
-        return Value("array", (register, 0), (address,), (), known.origin.source)
+        return Value("array", (register, ndim, True), (address,), (), known.origin.source)
 
     def iterator(self, source: Source) -> Value:
         """A range iterator in mid-flight."""
@@ -144,6 +159,46 @@ class Entry:
         self.ops.append(("S_RANGE", slot, self.object(source)))
         return Value("iterator", source, tuple(self.fn.load_entry("i64", slot + k) for k in range(3)))
 
+    def limit(self, array: EntryArray, ndim: int, most: int) -> None:
+        """Have the region missed where the last axes of an array hold more elements than that."""
+        if (array.register, ndim) in self._limited:
+            return
+        self._limited.add((array.register, ndim))
+        size, bound = self.slots(), self.slots()
+        self.literals[size], self.literals[bound] = 1, most
+        first = array.slot + 1 + len(array.shape) - ndim
+        for k in range(ndim):
+            self.ops.append(("I_MUL", size, size, first + k))
+        self.ops.append(("C_LE", size, bound))
+
+    def elements(self, source: Source, sequence: Any, library: Any) -> Value:
+        """An iterator over an array in mid-flight. What it goes through is reached through it alone."""
+        facts = library.array_facts(sequence)
+        if facts.dtype not in ITEMSIZE or not facts.ndim:
+            raise Refused(f"a loop over an array of {facts.dtype}")
+        self.region.guard("TYPE_IS", source, Pinned(_SEQUENCE_ITERATOR))
+        register, ndim = len(self.arrays), facts.ndim
+        position, slot = self.slots(), self.slots(1 + 2 * ndim)
+        self.ops.append(("A_SEQITER", register, position, self.object(source)))
+        self.ops.append(("C_ARRAY", register, facts.dtype, ndim))
+        self.ops.append(("S_ARRAY", slot, register, ndim))
+        names = [self.fn.load_entry("i64", slot + 1 + k) for k in range(2 * ndim)]
+        address = self.fn.load_entry("ptr", slot)
+        # Its flags are not guarded: rows of it are not stored to.
+        shape, strides = tuple(names[:ndim]), tuple(names[ndim:])
+        self.arrays.append(EntryArray(facts.dtype, address, shape, strides, False, register, tuple(sequence.shape), slot))
+        self.array_sources.append(None)
+        array = Value("array", (register, ndim, True), (address,))
+        return Value("elements", source, (self.fn.load_entry("i64", position),), (array,))
+
 
 def is_range_iterator(live: object) -> bool:
     return type(live) is _RANGE_ITERATOR
+
+
+def sequence_of(live: Any) -> Any:
+    """What an iterator over a sequence goes through, None for anything else."""
+    if type(live) is not _SEQUENCE_ITERATOR:
+        return None
+    state = live.__reduce__()
+    return state[1][0] if len(state) > 2 else None

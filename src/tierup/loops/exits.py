@@ -12,7 +12,7 @@ from tierup.guards.sources import Source
 from tierup.loops import entry
 from tierup.loops.state import Checkpoint
 from tierup.loops.tracer import Tracer
-from tierup.loops.values import Refused, Value, memory_type
+from tierup.loops.values import Refused, Value, memory_type, own_types
 from tierup.native.lower import type_number
 
 _INTEGER, _BYTES = "i64", "i8"
@@ -36,8 +36,7 @@ class ExitWriter:
         self.branches: list[Branch] = []
         self.nslots = tracer.entry.nslots
         self.nobjects = 0
-        self.narrays = len(tracer.arrays)
-        self._slot = self._object = self._array = 0
+        self._slot = self._object = 0
 
     def run(self) -> None:
         for number, point in enumerate(self.t.exits):
@@ -52,7 +51,7 @@ class ExitWriter:
         """Branches use the same registers: only one of them runs. Objects of the entry have theirs for good, so they come first; how many
         there will be is not known yet, and they are numbered from below zero until then."""
         self.branches.append(Branch())
-        self._slot, self._object, self._array = self.entry.nslots, 0, len(self.t.arrays)
+        self._slot, self._object = self.entry.nslots, 0
 
     # -- registers ---------------------------------------------------------------------------------------------------
 
@@ -94,6 +93,10 @@ class ExitWriter:
                 first = self._slots([(_INTEGER, name) for name in value.parts])
                 self.branches[-1].ops.append(("RANGE_SET", self.entry.object(_source(value)), first))
                 continue
+            if old is not None and value.kind == old.kind == "elements" and value.detail == old.detail:
+                first = self._slots([(_INTEGER, value.one)])
+                self.branches[-1].ops.append(("SEQITER_SET", self.entry.object(_source(value)), first))
+                continue
             if old is not None and value.key == old.key and value.parts == old.parts:
                 continue
             register = -1 if value.kind == "null" else self.boxed(value)
@@ -128,6 +131,11 @@ class ExitWriter:
                 if value.detail is not None:
                     raise Refused("an iterator that was moved about")
                 return self._op("BOX_RANGE", self._slots([(_INTEGER, name) for name in value.parts]))
+            case "elements":
+                if value.detail is not None:
+                    raise Refused("an iterator that was moved about")
+                sequence = self.boxed(value.items[0])
+                return self._op("BOX_SEQITER", _Register(sequence), self._slots([(_INTEGER, value.one)]))
             case "tuple":
                 items = [self.boxed(item) for item in value.items]
                 return self._op("BOX_TUPLE", len(items), *(_Register(r) for r in items))
@@ -143,21 +151,14 @@ class ExitWriter:
         return self._op("O_CONST", len(self.constants) - 1)
 
     def _array_object(self, value: Value) -> int:
-        number, gone = value.view
-        source = self.entry_source(number)
-        if not gone:
+        number, ndim, whole = value.place
+        source = self.entry.array_sources[number]
+        if whole and source is not None:
             return self.entry.object(source)
-        register = number
-        for index in value.parts[1:]:
-            made = self._array
-            self._array += 1
-            self.narrays = max(self.narrays, self._array)
-            self.branches[-1].ops.append(("A_INDEX", made, register, 0, self._slots([(_INTEGER, index)])))
-            register = made
-        return self._op("BOX_ARRAY", register)
-
-    def entry_source(self, number: int) -> Source:
-        return self.t.entry.array_sources[number]
+        if whole:
+            raise Refused("an array that only an iterator knows")
+        parts = list(zip(own_types(value), value.parts, strict=True))
+        return self._op("BOX_VIEW", number, self._slots(parts), ndim, int(self.t.arrays[number].writeable))
 
 
 _NULL = -(1 << 20)
@@ -210,7 +211,7 @@ class PlanWriter:
             (),
             self.base + self.exits.nobjects,
             self.exits.nslots,
-            self.exits.narrays,
+            len(self.t.arrays),
             self._image(address),
             (),
             writes,

@@ -25,6 +25,7 @@ class Function:
         self._names = 0
         self._labels = 0
         self._declares: set[str] = set()
+        self._locals: set[str] = set()
         self.entry = Block("entry")
         self.blocks: list[Block] = [self.entry]
         self.block = self.entry
@@ -78,6 +79,13 @@ class Function:
     def slot(self, number: int) -> str:
         """Address of a slot."""
         return self.let(f"getelementptr inbounds i8, ptr %slots, i64 {number * SLOT}")
+
+    def local(self, name: str, type_: str, align: int) -> str:
+        """Memory of the function's own, the same wherever that name is used."""
+        if name not in self._locals:
+            self._locals.add(name)
+            self.entry.lines.insert(0, f"  %m_{name} = alloca {type_}, align {align}")
+        return f"%m_{name}"
 
     def load_entry(self, type_: str, number: int) -> str:
         """A slot's value when the function begins."""

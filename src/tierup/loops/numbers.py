@@ -225,7 +225,7 @@ def _floats(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
 
 # ---- NumPy scalars -------------------------------------------------------------------------------------------------
 
-_OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
     "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
@@ -240,7 +240,7 @@ def _sample(value: Value) -> Any:
 def _result_dtype(symbol: str, left: Value, right: Value) -> str:
     """Element type of an operation on scalars, asked of NumPy itself."""
     try:
-        dtype = _OPERATORS[symbol](_sample(left), _sample(right)).dtype
+        dtype = OPERATORS[symbol](_sample(left), _sample(right)).dtype
     except (TypeError, KeyError) as error:
         raise Refused(f"{symbol} on {left.kind} and {right.kind}") from error
     text = "b1" if dtype == np.bool_ else f"{dtype.kind}{dtype.itemsize}"
@@ -320,7 +320,7 @@ def binary(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
 def _fold(symbol: str, a: object, b: object) -> object | None:
     """An operation on small constants."""
     if type(a) is int and type(b) is int and symbol in ("+", "-", "*") and max(abs(a), abs(b)) < 1 << 31:
-        return _OPERATORS[symbol](a, b)  # type: ignore[no-any-return]
+        return OPERATORS[symbol](a, b)  # type: ignore[no-any-return]
     return None
 
 

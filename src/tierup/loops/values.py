@@ -24,9 +24,11 @@ class Value:
     | bool | | i1; True or False |
     | numpy | dtype | one element; a NumPy scalar |
     | const | Pinned object | ; its source if it has one |
-    | array | (number of the entry array, axes indexed away) | address, the indices |
+    | array | (number of the entry array, rank, whether it is that array itself) | address; of a view also shape and strides |
+    | slice | | those of the items (start, stop, step) |
     | range | | next, step, items left |
     | iterator | Source of a range iterator, None if the loop made it | next, step, items left |
+    | elements | Source of an iterator over an array, None if the loop made it | position; the array is its item |
     | tuple | number of items | those of the items |
     | object | Source | ; an object of the entry that is only moved about |
     | null, unbound | | |
@@ -56,11 +58,11 @@ class Value:
         return self.detail
 
     @property
-    def view(self) -> tuple[int, int]:
-        """Number of an array's entry array, and how many of its axes were indexed away."""
+    def place(self) -> tuple[int, int, bool]:
+        """Of an array: number of the entry array whose memory it shows, its rank, whether it is that array itself."""
         assert isinstance(self.detail, tuple)
-        number, gone = self.detail
-        return number, gone
+        number, ndim, whole = self.detail
+        return number, ndim, whole
 
     @property
     def one(self) -> str:
@@ -128,6 +130,8 @@ def own_types(value: Value) -> tuple[str, ...]:
             return ("ptr", *("i64",) * (len(value.parts) - 1))
         case "range" | "iterator":
             return ("i64", "i64", "i64")
+        case "elements":
+            return ("i64",)
     return ()
 
 
