@@ -33,6 +33,7 @@ class ExitWriter:
         self.t = tracer
         self.entry = tracer.entry
         self.constants: list[object] = []
+        self._names: dict[str, int] = {}
         self.branches: list[Branch] = []
         self.nslots = tracer.entry.nslots
         self.nobjects = 0
@@ -78,12 +79,21 @@ class ExitWriter:
     # -- the frame ---------------------------------------------------------------------------------------------------
 
     def _locals(self, point: Checkpoint) -> None:
+        names = {slot: name for name, slot in self.t.names.items()}
         for slot, value in enumerate(point.locals):
             before = self.t.initial[slot]
             if value is before or (value.key == before.key and value.parts == before.parts):
                 continue
             register = -1 if value.kind == "unbound" else self.boxed(value)
-            self.branches[-1].writes.append((_core.EXIT_LOCAL, slot, self._register(register, value)))
+            kind, where = (_core.EXIT_NAME, self._name(names[slot])) if slot in names else (_core.EXIT_LOCAL, slot)
+            self.branches[-1].writes.append((kind, where, self._register(register, value)))
+
+    def _name(self, name: str) -> int:
+        """Index of a name among the plan's constants."""
+        if name not in self._names:
+            self._names[name] = len(self.constants)
+            self.constants.append(name)
+        return self._names[name]
 
     def _stack(self, point: Checkpoint) -> None:
         before = self.t.initial[len(point.locals) :]

@@ -30,10 +30,13 @@ def _load_local(t: Tracer, frame: Frame, canon: Canon) -> None:
 
 
 def _store_local(t: Tracer, frame: Frame, canon: Canon) -> None:
-    value = frame.pop()
+    _bind(frame, canon.arg, frame.pop())
+
+
+def _bind(frame: Frame, slot: int, value: Value) -> None:
     if value.kind == "vector":
         raise Refused("a new array")
-    frame.locals[canon.arg] = numbers.number(value) if value.source is None else value
+    frame.locals[slot] = numbers.number(value) if value.source is None else value
 
 
 def _load_global(t: Tracer, frame: Frame, canon: Canon) -> None:
@@ -41,7 +44,17 @@ def _load_global(t: Tracer, frame: Frame, canon: Canon) -> None:
 
 
 def _load_name(t: Tracer, frame: Frame, canon: Canon) -> None:
-    raise Refused("a loop of a module body")
+    slot = t.names.get(canon.arg)
+    if slot is None:
+        _push_live(t, frame, frame.names.local_name(t.executor.region, canon.arg))
+    elif frame.locals[slot].kind == "unbound":
+        raise Refused("a name that may not be bound")
+    else:
+        frame.push(frame.locals[slot])
+
+
+def _store_name(t: Tracer, frame: Frame, canon: Canon) -> None:
+    _bind(frame, t.names[canon.arg], frame.pop())
 
 
 def _load_deref(t: Tracer, frame: Frame, canon: Canon) -> None:
@@ -270,7 +283,8 @@ def _get_iter(t: Tracer, frame: Frame, canon: Canon) -> None:
 
 HANDLERS: Final[dict[Op, Handler]] = {
     Op.LOAD_LOCAL: _load_local, Op.STORE_LOCAL: _store_local, Op.LOAD_CONST: _const, Op.PUSH_NULL: _null,
-    Op.LOAD_GLOBAL: _load_global, Op.LOAD_NAME: _load_name, Op.LOAD_DEREF: _load_deref,
+    Op.LOAD_GLOBAL: _load_global, Op.LOAD_NAME: _load_name, Op.STORE_NAME: _store_name,
+    Op.LOAD_DEREF: _load_deref,
     Op.LOAD_ATTR: _load_attr, Op.LOAD_METHOD: _load_method, Op.CALL: _call,
     Op.RESUME: _nothing, Op.NOP: _nothing, Op.END_FOR: _nothing, Op.POP_TOP: _pop, Op.COPY: _copy, Op.SWAP: _swap,
     Op.BINARY_OP: _binary, Op.COMPARE: _compare, Op.IS_OP: _is,

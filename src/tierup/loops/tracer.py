@@ -8,11 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from tierup import _core
+from tierup.arrays.values import ObjectValue
 from tierup.bytecode.canonical import Canon, Op
 from tierup.bytecode.flow import Loop
 from tierup.bytecode.listing import Listing
 from tierup.capture.executor import Executor, Request
 from tierup.capture.outcome import Break
+from tierup.guards import sources
 from tierup.loops import calls, entry, memory, numbers, vectors
 from tierup.loops.function import Function
 from tierup.loops.state import Checkpoint, Frame, State, Version, joined, value_at, varying, with_position
@@ -39,7 +41,10 @@ class Tracer:
         self.needs_underflow_ignored = False
         self.state = State([])
         self.initial: tuple[Value, ...] = ()
-        self.assigned, self._read = _assigned(request.listing, loop), _read(request.listing, loop)
+        self.names = _names(request.listing, loop, len(self.executor.scope.locals))
+        """Names that the loop of a module body stores to, as slots behind the locals."""
+        self.assigned = _assigned(request.listing, loop) | frozenset(self.names.values())
+        self._read = _read(request.listing, loop)
         self._leaders: dict[int, frozenset[int]] = {}
         self._versions: dict[Hashable, Version] = {}
         self._counts: dict[tuple[int, int], int] = {}
@@ -142,6 +147,7 @@ class Tracer:
                 local_values.append(Value("object", ("cell", slot)) if cell else UNBOUND)
             else:
                 local_values.append(self._entry_local(slot, value, live_slots[slot], bool(live_mask >> slot & 1)))
+        local_values += [self._entry_name(name) for name in self.names]
         stack = []
         for k, value in enumerate(scope.stack):
             live = live_slots[count + k]
@@ -179,6 +185,23 @@ class Tracer:
             return self.entry.value(value)
         except (Refused, Break):
             return Value("object", value.source)
+
+    def _entry_name(self, name: str) -> Value:
+        """A variable of a module body that the loop stores to."""
+        scope, live = self.executor.scope, self.request.live.locals
+        if type(live) is not dict or scope.module is None:
+            raise Refused("a class body or exec with its own namespace")
+        scope.module[name] = None  # functions that are followed into must not read it
+        if name not in live:
+            self.executor.region.guard("NULL", sources.name(name))
+            return UNBOUND
+        known = ObjectValue(sources.name(name), live[name])
+        if type(known.live) is bool:
+            return self.entry.truth_value(known)
+        try:
+            return self.entry.value(known)
+        except (Refused, Break):
+            return Value("object", known.source)
 
     def _fixed(self, slot: int, value: Value) -> bool:
         """Whether a value is the same wherever it is met: locals the loop never stores to, and what has no parts."""
@@ -399,6 +422,12 @@ def _assigned(listing: Listing, loop: Loop) -> frozenset[int]:
     """Slots that the loop's own instructions store to or delete."""
     changing = (Op.STORE_LOCAL, Op.DELETE_LOCAL, Op.LOAD_AND_CLEAR_LOCAL)
     return frozenset(c.arg for c in listing.canons if c.op in changing and c.index in loop.body)
+
+
+def _names(listing: Listing, loop: Loop, first: int) -> dict[str, int]:
+    """Slots for the names that the loop's own instructions store to."""
+    stored = dict.fromkeys(c.arg for c in listing.canons if c.op in (Op.STORE_NAME, Op.DELETE_NAME) and c.index in loop.body)
+    return {name: first + k for k, name in enumerate(stored)}
 
 
 def _read(listing: Listing, loop: Loop) -> frozenset[int]:
