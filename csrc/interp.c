@@ -265,10 +265,13 @@ static int load_array(Slot *first, const Array *a, int ndim)
     return OK;
 }
 
+enum { OWN_REFERENCES = 2 }; /* the value stack's and the register's */
+
+/* A loop that is through drops its iterator without moving it: none but the frame's value stack may hold it. */
 static int load_range(Slot *first, PyObject *iterator)
 {
     ShimRange range;
-    if (!shim_range_read(iterator, &range))
+    if (Py_REFCNT(iterator) > OWN_REFERENCES || !shim_range_read(iterator, &range))
         return MISS;
     first[0].i = range.next;
     first[1].i = range.step;

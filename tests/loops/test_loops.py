@@ -357,6 +357,21 @@ def test_an_iterator_that_others_hold() -> None:
     check(f, (np.zeros(8),), loops=0)
 
 
+def test_an_iterator_that_a_variable_holds() -> None:
+    def f(a: Any, stop: int) -> Any:
+        it = iter(range(len(a)))
+        for i in it:
+            a[i] += 1
+            if i == stop:
+                break
+        return list(it)
+
+    jitted = tierup.jit(f)
+    for _ in range(3):
+        for stop in (2, 20):
+            assert outcome(jitted, (np.zeros(8), stop)) == outcome(f, (np.zeros(8), stop))
+
+
 def test_globals_are_read_anew() -> None:
     namespace: dict[str, Any] = {"K": 2.0}
     exec("def f(a):\n    s = 0.0\n    for i in range(len(a)):\n        s += a[i] * K\n    return s\n", namespace)

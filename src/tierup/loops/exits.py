@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from tierup.guards.sources import Source
 from tierup.loops import entry
 from tierup.loops.state import Checkpoint
 from tierup.loops.tracer import Tracer
-from tierup.loops.values import Refused, Value, memory_type, own_types
+from tierup.loops.values import Refused, Value, flat_parts, memory_type, own_types
 from tierup.native.lower import type_number
 
 _INTEGER, _BYTES = "i64", "i8"
@@ -38,6 +39,7 @@ class ExitWriter:
         self.nslots = tracer.entry.nslots
         self.nobjects = 0
         self._slot = self._object = 0
+        self._made: dict[Hashable, int] = {}
 
     def run(self) -> None:
         for number, point in enumerate(self.t.exits):
@@ -53,6 +55,7 @@ class ExitWriter:
         there will be is not known yet, and they are numbered from below zero until then."""
         self.branches.append(Branch())
         self._slot, self._object = self.entry.nslots, 0
+        self._made = {}
 
     # -- registers ---------------------------------------------------------------------------------------------------
 
@@ -120,7 +123,13 @@ class ExitWriter:
     # -- objects -----------------------------------------------------------------------------------------------------
 
     def boxed(self, value: Value) -> int:
-        """Register of the value as an object. Raises Refused for what cannot leave the loop."""
+        """Register of the value as an object, one for all names that it has. Raises Refused for what cannot leave the loop."""
+        same = (value.key, *flat_parts(value))
+        if same not in self._made:
+            self._made[same] = self._box(value)
+        return self._made[same]
+
+    def _box(self, value: Value) -> int:
         match value.kind:
             case "int":
                 return self._op("BOX_INT", self._slots([(_INTEGER, value.one)]))
