@@ -126,9 +126,8 @@ def _user_state(namespace: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _observe(target: Any, namespace: dict[str, Any], args: Any, kwargs: Any, environment: str, filename: str, exact_nans: bool) -> Call:
-    recorder = Recorder(filename)
-    snapshot = Snapshot(filename, exact_nans)
+def _observe(target: Any, namespace: dict[str, Any], args: Any, kwargs: Any, environment: str, snapshot: Snapshot) -> Call:
+    recorder = Recorder(snapshot.filename)
     tracked = _tracked([args, kwargs, _user_state(namespace)])
     before = [sys.getrefcount(obj) for obj in tracked]
     output = io.StringIO()
@@ -170,12 +169,10 @@ class How:
     load: Callable[[types.CodeType], types.CodeType] = _unchanged
     at_end: Callable[[], None] = _nothing
     """Called while the module and what was compiled for it are still alive."""
+    snapshot: Callable[[str, bool], Snapshot] = Snapshot
 
 
-PLAIN = How()
-
-
-def run(program: Program, path: Path, how: How = PLAIN) -> list[Call]:
+def run(program: Program, path: Path, how: How) -> list[Call]:
     """Executes a program's module, then makes and records its calls in order. A script's body is executed for each."""
     namespace: dict[str, Any] = {
         "__name__": "program",
@@ -195,7 +192,7 @@ def run(program: Program, path: Path, how: How = PLAIN) -> list[Call]:
     try:
         for environment, arguments in namespace["CALLS"]:
             args, kwargs = arguments()
-            calls.append(_observe(target, namespace, args, kwargs, environment, str(path), program.exact_nans))
+            calls.append(_observe(target, namespace, args, kwargs, environment, how.snapshot(str(path), program.exact_nans)))
             del args, kwargs
         how.at_end()
     finally:
@@ -222,9 +219,10 @@ def difference(program: Program, path: Path, how: How) -> str | None:
     A difference that two plain runs show as well is NumPy's own (values that depend on where a buffer lies) and is none.
     """
     path.write_text(program.source)
-    plain = run(program, path)
+    as_is = How(snapshot=how.snapshot)
+    plain = run(program, path, as_is)
     found = _compare(plain, run(program, path, how))
-    if found is not None and any(_compare(plain, run(program, path)) for _ in range(3)):
+    if found is not None and any(_compare(plain, run(program, path, as_is)) for _ in range(3)):
         return None
     return found
 
