@@ -299,7 +299,7 @@ static PyObject *box_range(const Slot *first)
 
 static int load_sequence(Array *a, Slot *position, PyObject *iterator)
 {
-    PyObject *sequence = shim_seqiter_read(iterator, &position->i);
+    PyObject *sequence = Py_REFCNT(iterator) > OWN_REFERENCES ? NULL : shim_seqiter_read(iterator, &position->i);
     return sequence == NULL ? MISS : array_load(a, sequence);
 }
 

@@ -371,6 +371,20 @@ def test_an_iterator_that_a_variable_holds() -> None:
         for stop in (2, 20):
             assert outcome(jitted, (np.zeros(8), stop)) == outcome(f, (np.zeros(8), stop))
 
+    def g(a: Any, stop: int) -> Any:
+        it = iter(a)
+        s = 0.0
+        for x in it:
+            s += x
+            if x > stop:
+                break
+        return s, list(it)
+
+    jitted = tierup.jit(g)
+    for _ in range(3):
+        for stop in (2, 20):
+            assert outcome(jitted, (np.arange(8.0), stop)) == outcome(g, (np.arange(8.0), stop))
+
 
 def test_globals_are_read_anew() -> None:
     namespace: dict[str, Any] = {"K": 2.0}
