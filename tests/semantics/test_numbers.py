@@ -78,6 +78,38 @@ def unused_results_still_warn(wrap: Wrap) -> Any:
     return [f(X, w) for w in (X, X, X * 0, X)]
 
 
+def unused_integers_still_must_fit(wrap: Wrap) -> Any:
+    """A Python int that C cannot hold raises, and a NumPy integer that overflows warns, though nobody uses the result."""
+
+    def adds(v: Any, n: Any) -> Any:
+        v + n
+        return v * 2
+
+    def computes(v: Any, n: Any) -> Any:
+        v + n * n
+        return v * 2
+
+    def selects(v: Any, n: Any) -> Any:
+        np.where(v > 1, True, n)
+        return v * 2
+
+    def fills(v: Any, n: Any) -> Any:
+        np.full(3, n, "i8")
+        return v * 2
+
+    def converts(v: Any, n: Any) -> Any:
+        float(n * n)
+        return v * 2
+
+    def element(v: Any, n: Any) -> Any:
+        v[0] + n
+        return v * 2
+
+    numbers = [3] * WARM + [2**40, 2**70, -(2**65), 2**600, 2**2000, 2**63 - 1, 3]
+    arrays = [np.array([7, 2, 3], dtype) for dtype in ("i8", "f8", "i4", "u1")]
+    return [[caught(f, v, n) for v in arrays for n in numbers] for f in map(wrap, (adds, computes, selects, fills, converts, element))]
+
+
 def overflow_in_casts(wrap: Wrap) -> Any:
     f = wrap(lambda v: (v.astype("f4"), v.astype("f2"), v.astype("i4"), v * np.float32(1e30)))
     return [caught(f, v) for v in (X, X, X * 1e300, X.astype("f4") * np.float32(1e30), np.array([np.nan, np.inf, 3e9]), X)]

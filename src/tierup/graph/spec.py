@@ -90,7 +90,8 @@ def _result(*allowed: object) -> TypeRule:
 
 _NOTHING: Final = _result(NOTHING)
 _OBJECT: Final = _result(OBJECT)
-_INT: Final = _result(INDEX, ScalarType("i8", "python"))
+_PYTHON_INT: Final = ScalarType("i8", "python")
+_INT: Final = _result(INDEX, _PYTHON_INT)
 _DOUBLE: Final = _result(ScalarType("f8", "python"), ScalarType("f8", "numpy"))
 _BOOL: Final = _result(ScalarType("b1", "python"), ScalarType("b1", "numpy"))
 _PYTHON_DTYPES: Final = ("i8", "f8", "b1", "c16")
@@ -398,7 +399,16 @@ def effect(node: Node) -> Effect:
 
 def keep_alive(node: Node) -> bool:
     """Whether the node runs even if nobody uses its value."""
-    return effect(node) != "pure"
+    return effect(node) != "pure" or _hands_over_int(node)
+
+
+def _hands_over_int(node: Node) -> bool:
+    """Whether it gives a computed Python int to NumPy or makes a float of it: without the node nobody would see that it does not fit."""
+    if node.op == "cast":
+        into_c = isinstance(node.type, ScalarType) and node.type.box == "numpy"
+    else:
+        into_c = node.op in ("ufunc", "where", "full", "itodouble")
+    return into_c and any(arg.type == _PYTHON_INT and arg.op != "literal" for arg in node.args)
 
 
 def raises_flags(node: Node) -> bool:
