@@ -444,14 +444,14 @@ void shim_range_write(PyObject *iterator, int64_t next, int64_t left)
 #endif
 }
 
-typedef struct { /* seqiterobject in Objects/iterobject.c */
+typedef struct { /* seqiterobject in Objects/iterobject.c, and the same in Objects/listobject.c */
     PyObject_HEAD Py_ssize_t it_index;
     PyObject *it_seq;
 } SequenceIterator;
 
 PyObject *shim_seqiter_read(PyObject *iterator, int64_t *position)
 {
-    if (!Py_IS_TYPE(iterator, &PySeqIter_Type)) {
+    if (!Py_IS_TYPE(iterator, &PySeqIter_Type) && !Py_IS_TYPE(iterator, &PyListIter_Type)) {
         return NULL;
     }
     const SequenceIterator *it = (const SequenceIterator *)iterator;

@@ -49,7 +49,8 @@ typedef struct {
 bool shim_range_read(PyObject *iterator, ShimRange *out);
 void shim_range_write(PyObject *iterator, int64_t next, int64_t left);
 
-/* The sequence and position of an iterator over a sequence (borrowed); NULL for anything else and for an exhausted one.
+/* The sequence and position of an iterator over a sequence or a list (borrowed); NULL for anything else and for an
+ * exhausted one.
  */
 PyObject *shim_seqiter_read(PyObject *iterator, int64_t *position);
 void shim_seqiter_write(PyObject *iterator, int64_t position);

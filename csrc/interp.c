@@ -265,7 +265,7 @@ static int load_array(Slot *first, const Array *a, int ndim)
     return OK;
 }
 
-enum { OWN_REFERENCES = 2 }; /* the value stack's and the register's */
+enum { OWN_REFERENCES = 3 }; /* of the value stack, the guards' lookup and the register */
 
 /* A loop that is through drops its iterator without moving it: none but the frame's value stack may hold it. */
 static int load_range(Slot *first, PyObject *iterator)
@@ -305,10 +305,28 @@ static int load_sequence(Array *a, Slot *position, PyObject *iterator)
 
 static PyObject *box_sequence_iterator(PyObject *sequence, const Slot *position)
 {
-    PyObject *iterator = PySeqIter_New(sequence);
+    PyObject *iterator = PyList_CheckExact(sequence) ? PyObject_GetIter(sequence) : PySeqIter_New(sequence);
     if (iterator != NULL)
         shim_seqiter_write(iterator, position->i);
     return iterator;
+}
+
+static int load_list_iterator(Slot *first, PyObject *iterator)
+{
+    PyObject *list = shim_seqiter_read(iterator, &first[1].i);
+    first[0].i = (int64_t)(intptr_t)list;
+    return list != NULL && PyList_CheckExact(list) ? OK : MISS;
+}
+
+static int load_text(Slot *first, PyObject *text)
+{
+    if (!PyUnicode_CheckExact(text) || PyUnicode_READY(text) < 0 || PyUnicode_KIND(text) != PyUnicode_1BYTE_KIND) {
+        PyErr_Clear();
+        return MISS;
+    }
+    first[0].i = (int64_t)(intptr_t)PyUnicode_DATA(text);
+    first[1].i = PyUnicode_GET_LENGTH(text);
+    return OK;
 }
 
 static PyObject *box_view(const Array *base, const Slot *first, int ndim, bool writeable)
@@ -651,6 +669,15 @@ static int interpret(Run *r)
         case OP_A_SEQITER:
             TRY(load_sequence(&A(1), &S(2), O(3)));
             NEXT(3);
+        case OP_S_POINTER:
+            S(1).i = (int64_t)(intptr_t)O(2);
+            NEXT(2);
+        case OP_S_LISTITER:
+            TRY(load_list_iterator(&S(1), O(2)));
+            NEXT(2);
+        case OP_S_TEXT:
+            TRY(load_text(&S(1), O(2)));
+            NEXT(2);
         case OP_C_ARRAY:
             MISS_IF(A(1).type != element_types[pc[2]].canonical || A(1).ndim != pc[3]);
             NEXT(3);
@@ -673,6 +700,12 @@ static int interpret(Run *r)
         case OP_BOX_SEQITER:
             BOX(box_sequence_iterator(O(2), &S(3)));
             NEXT(3);
+        case OP_BOX_POINTER:
+            BOX(Py_NewRef((PyObject *)(intptr_t)S(2).i));
+            NEXT(2);
+        case OP_BOX_CHAR:
+            BOX(PyUnicode_FromOrdinal((int)S(2).i));
+            NEXT(2);
         case OP_SEQITER_SET:
             shim_seqiter_write(O(1), S(2).i);
             NEXT(2);

@@ -16,8 +16,9 @@ PyMODINIT_FUNC PyInit__core(void)
         return NULL;
     }
     if (shim_check() < 0 || guard_add_to_module(module) < 0 || live_frame_add_to_module(module) < 0 ||
-        site_add_to_module(module) < 0 || trial_add_to_module(module) < 0 || plan_add_to_module(module) < 0 ||
-        drive_add_to_module(module) < 0 || code_extra_add_to_module(module) < 0 || run_main_add_to_module(module) < 0) {
+        site_add_to_module(module) < 0 || trial_add_to_module(module) < 0 || loop_helpers_add_to_module(module) < 0 ||
+        plan_add_to_module(module) < 0 || drive_add_to_module(module) < 0 || code_extra_add_to_module(module) < 0 ||
+        run_main_add_to_module(module) < 0) {
         Py_DECREF(module);
         return NULL;
     }

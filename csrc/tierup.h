@@ -96,8 +96,9 @@ extern PyTypeObject Site_Type;
 /* module.c registers each file's types and functions through these (0 or -1) */
 int site_add_to_module(PyObject *module);
 int trial_add_to_module(PyObject *module);
-int guard_add_to_module(PyObject *module); /* EXPR_KINDS, CHECK_KINDS dicts */
-int plan_add_to_module(PyObject *module);  /* Plan, Kernel, PLAN_OPS dict, init_numpy, ufunc_loop, set_num_threads … */
+int loop_helpers_add_to_module(PyObject *module); /* LOOP_HELPERS dict: addresses, offsets */
+int guard_add_to_module(PyObject *module);        /* EXPR_KINDS, CHECK_KINDS dicts */
+int plan_add_to_module(PyObject *module); /* Plan, Kernel, PLAN_OPS dict, init_numpy, ufunc_loop, set_num_threads … */
 int run_main_add_to_module(PyObject *module); /* run_main, make_exec: the program that `tierup run` starts */
 
 #endif

@@ -121,6 +121,9 @@ static int check_numbers(const Validator *v)
         return slots_follow(v, 0, 1 + 2 * v->pc[3]);
     case OP_S_RANGE:
         return slots_follow(v, 0, 3);
+    case OP_S_LISTITER:
+    case OP_S_TEXT:
+        return slots_follow(v, 0, 2);
     case OP_C_ARRAY:
         return check_type(v, 1);
     case OP_BOX_VIEW:
@@ -239,6 +242,8 @@ static bool may_follow_loop(int op)
     case OP_BOX_RANGE:
     case OP_BOX_SEQITER:
     case OP_BOX_VIEW:
+    case OP_BOX_POINTER:
+    case OP_BOX_CHAR:
     case OP_RANGE_SET:
     case OP_SEQITER_SET:
         return true;

@@ -86,6 +86,8 @@ class Site:
         """Fills the placeholders of the last hit's deeper stack slots and returns the top one."""
     def __reduce__(self) -> tuple[type[bytes], tuple[()]]: ...
 
+LOOP_HELPERS: Final[dict[str, int]]
+"""Addresses of what native loops call, and offsets in objects that they read (csrc/loop_helpers.c)."""
 DRIVE: Final[int]
 """Address of the kernel function that runs generated segments and NumPy's loops by a description (see csrc/drive.c)."""
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_loops import check, grid, loops_of, outcome
 
 import tierup
+
+from .harness import check, grid, loops_of, outcome
 
 
 def test_iteration_over_an_array() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tierup.loops import memory, numbers, products
+from tierup.loops import lists, memory, numbers, products
 from tierup.loops.values import Refused, Value, boolean, const, floating, integer, numpy, tuple_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def _len(t: Tracer, args: Sequence[Value]) -> Value:
         return const(len(value.items))
     if value.kind == "array":
         return integer(memory.geometry(t, value).shape[0])
+    if value.kind in ("list", "text"):
+        return integer(lists.length(t, value))
     if value.is_const(str, tuple, bytes):
         return const(len(value.constant))  # type: ignore[arg-type]
     raise Refused(f"len of a {value.kind}")
@@ -77,6 +79,13 @@ def _extreme(symbol: str) -> Rule:
         return best
 
     return rule
+
+
+def _ord(t: Tracer, args: Sequence[Value]) -> Value:
+    _count(args, 1)
+    if args[0].kind != "char":
+        raise Refused(f"ord of a {args[0].kind}")
+    return integer(args[0].one)
 
 
 def _abs(t: Tracer, args: Sequence[Value]) -> Value:
@@ -189,7 +198,7 @@ def _scalar_type(dtype: str) -> Rule:
 
 
 _RULES: Final[dict[Any, Rule]] = {
-    len: _len, range: _range, min: _extreme("<"), max: _extreme(">"), abs: _abs, int: _int, float: _float, bool: _bool,
+    len: _len, range: _range, min: _extreme("<"), max: _extreme(">"), abs: _abs, int: _int, float: _float, bool: _bool, ord: _ord,
     math.sqrt: _math_sqrt, math.fabs: _math_fabs,
     np.sqrt: _numpy_sqrt, np.absolute: _numpy_abs, np.fabs: _numpy_abs,
     np.dot: _dot, np.matmul: _matmul,

@@ -58,16 +58,14 @@ def compile_loop(request: Request, library: Any, loop: Loop, expressions: Expres
 
     Raises Refused with the reason if it cannot be compiled.
     """
-    tracer = Tracer(request, library, loop, HANDLERS)
     try:
-        tracer.run()
-        exits = ExitWriter(tracer)
-        exits.run()
-    except (Break, NoRule) as reason:
-        raise Refused(str(reason)) from reason
-    finally:
-        guards = tracer.executor.region.guards
-        tracer.executor.region.release()
+        tracer, exits = _traced(request, library, loop, True)
+    except Refused:
+        if not any(type(value) is str for value in request.live.slots):
+            raise
+        tracer, exits = _traced(request, library, loop, False)  # strings as constants
+    guards = tracer.executor.region.guards
+    tracer.executor.region.release()
     text = tracer.fn.text()
     code, cached = _code(text)
     try:
@@ -77,6 +75,21 @@ def compile_loop(request: Request, library: Any, loop: Loop, expressions: Expres
     plan = PlanWriter(tracer, exits, expressions).plan(loaded.entries[0][0], loaded)
     ends = [(point.landing, bool(point.stack) and point.stack[-1].kind == "null") for point in tracer.exits]
     return CompiledLoop(plan, [_described(request, loop, text, cached)], guards, ends, text, _lines(request, loop), text)
+
+
+def _traced(request: Request, library: Any, loop: Loop, texts: bool) -> tuple[Tracer, ExitWriter]:
+    tracer = Tracer(request, library, loop, HANDLERS, texts)
+    try:
+        tracer.run()
+        exits = ExitWriter(tracer)
+        exits.run()
+    except (Break, NoRule) as reason:
+        tracer.executor.region.release()
+        raise Refused(str(reason)) from reason
+    except Refused:
+        tracer.executor.region.release()
+        raise
+    return tracer, exits
 
 
 def _code(text: str) -> tuple[elf.Code, bool]:

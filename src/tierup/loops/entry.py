@@ -11,13 +11,15 @@ from tierup.arrays.values import ArrayValue, ConstValue, ObjectValue, ScalarValu
 from tierup.arrays.values import Value as CaptureValue
 from tierup.capture.region import Region
 from tierup.guards.sources import Pinned, Source
+from tierup.loops import lists
 from tierup.loops.function import Function
 from tierup.loops.memory import EntryArray
 from tierup.loops.values import ITEMSIZE, Refused, Value, boolean, const, floating, integer, memory_type, numpy, tuple_of
 
 _RANGE_ITERATOR = type(iter(range(0)))
 _SEQUENCE_ITERATOR = type(iter(np.ones(1)))
-_BY_CONTENT = (list, dict, set)
+_LIST_ITERATOR: type = type(iter([]))
+_BY_CONTENT = (dict, set)
 """Mutable containers are only moved about."""
 FUNCTION_SLOT, EXIT_SLOT = 0, 1
 
@@ -25,8 +27,10 @@ FUNCTION_SLOT, EXIT_SLOT = 0, 1
 class Entry:
     """Registers of the plan and the operations that fill them before the loop runs."""
 
-    def __init__(self, region: Region, fn: Function, is_known: Callable[[object], bool]) -> None:
+    def __init__(self, region: Region, fn: Function, is_known: Callable[[object], bool], texts: bool) -> None:
         self.region = region
+        self.texts = texts
+        """Whether strings are looked into, rather than guarded by what they say."""
         self.is_known = is_known
         """Whether an object is a function that loops have a rule for."""
         self.fn = fn
@@ -79,6 +83,10 @@ class Entry:
         return self._convert(live)
 
     def _value_of_object(self, live: ObjectValue) -> Value:
+        if type(live.live) is list:
+            return self._list(live)
+        if type(live.live) is str and self.texts and len(live.live) > 1:
+            return self._text(live.source)
         if type(live.live) in _BY_CONTENT or type(live.live) is _RANGE_ITERATOR:
             return Value("object", live.source)
         if self.is_known(live.live):
@@ -152,6 +160,21 @@ class Entry:
         self.array_sources.append(known.origin.source)
         return Value("array", (register, ndim, True), (address,), (), known.origin.source)
 
+    def _list(self, live: ObjectValue) -> Value:
+        items = lists.items_of(live.live)
+        if items is None:
+            return Value("object", live.source)
+        self.region.guard("TYPE_IS", live.source, Pinned(list))
+        slot = self.slots()
+        self.ops.append(("S_POINTER", slot, self.object(live.source)))
+        return Value("list", items, (self.fn.load_entry("ptr", slot),), (), live.source)
+
+    def _text(self, source: Source) -> Value:
+        self.region.guard("TYPE_IS", source, Pinned(str))
+        slot = self.slots(2)
+        self.ops.append(("S_TEXT", slot, self.object(source)))
+        return Value("text", None, (self.fn.load_entry("ptr", slot), self.fn.load_entry("i64", slot + 1)), (), source)
+
     def iterator(self, source: Source) -> Value:
         """A range iterator in mid-flight."""
         self.region.guard("TYPE_IS", source, Pinned(_RANGE_ITERATOR))
@@ -170,6 +193,17 @@ class Entry:
         for k in range(ndim):
             self.ops.append(("I_MUL", size, size, first + k))
         self.ops.append(("C_LE", size, bound))
+
+    def list_elements(self, source: Source, sequence: list[Any]) -> Value:
+        """An iterator over a list in mid-flight."""
+        items = lists.items_of(sequence)
+        if items is None:
+            raise Refused(f"a loop over a list of {type(sequence[0]).__name__}")
+        self.region.guard("TYPE_IS", source, Pinned(_LIST_ITERATOR))
+        slot = self.slots(2)
+        self.ops.append(("S_LISTITER", slot, self.object(source)))
+        value = Value("list", items, (self.fn.load_entry("ptr", slot),))
+        return Value("elements", source, (self.fn.load_entry("i64", slot + 1),), (value,))
 
     def elements(self, source: Source, sequence: Any, library: Any) -> Value:
         """An iterator over an array in mid-flight. What it goes through is reached through it alone."""
@@ -198,7 +232,7 @@ def is_range_iterator(live: object) -> bool:
 
 def sequence_of(live: Any) -> Any:
     """What an iterator over a sequence goes through, None for anything else."""
-    if type(live) is not _SEQUENCE_ITERATOR:
+    if type(live) not in (_SEQUENCE_ITERATOR, _LIST_ITERATOR):
         return None
     state = live.__reduce__()
     return state[1][0] if len(state) > 2 else None

@@ -130,6 +130,11 @@ class ExitWriter:
         return self._made[same]
 
     def _box(self, value: Value) -> int:
+        if value.kind in ("int", "float", "bool", "numpy", "char"):
+            return self._number(value)
+        return self._thing(value)
+
+    def _number(self, value: Value) -> int:
         match value.kind:
             case "int":
                 return self._op("BOX_INT", self._slots([(_INTEGER, value.one)]))
@@ -140,12 +145,20 @@ class ExitWriter:
             case "numpy":
                 name = self._byte(value.one) if value.dtype == "b1" else value.one
                 return self._op("BOX_NUMPY", self._slots([(memory_type(value.dtype), name)]), type_number(value.dtype))
+        return self._op("BOX_CHAR", self._slots([(_INTEGER, value.one)]))
+
+    def _thing(self, value: Value) -> int:
+        match value.kind:
             case "const":
                 return self._constant(value)
             case "object":
                 return self.entry.object(_source(value))
             case "array":
                 return self._array_object(value)
+            case "list" | "text" if value.source is not None:
+                return self.entry.object(value.source)
+            case "list":
+                return self._op("BOX_POINTER", self._slots([("ptr", value.one)]))
             case "iterator":
                 if value.detail is not None:
                     raise Refused("an iterator that was moved about")

@@ -10,7 +10,7 @@ from tierup.arrays.values import ConstValue
 from tierup.bytecode.canonical import NULL_BELOW_CALLABLE, Canon, Op
 from tierup.capture import attributes
 from tierup.capture.scope import FunctionNames
-from tierup.loops import calls, memory, numbers, products, vectors
+from tierup.loops import calls, lists, memory, numbers, products, vectors
 from tierup.loops.state import Frame
 from tierup.loops.tracer import Handler, Tracer, is_none
 from tierup.loops.values import NULL, UNBOUND, Refused, Value, const, integer, tuple_of
@@ -72,6 +72,8 @@ def _load_attr(t: Tracer, frame: Frame, canon: Canon) -> None:
 def _attribute(t: Tracer, base: Value, name: str) -> Value:
     if base.kind == "array" and name in ("shape", "ndim", "size"):
         return _array_attribute(t, base, name)
+    if base.kind == "list" and name == "append":
+        return Value("method", name, (), (base,))
     if base.kind == "const":
         found = attributes.attribute(t.executor, ConstValue(base.constant, base.source), name)
         return t.entry.value(found)
@@ -106,6 +108,9 @@ def _call(t: Tracer, frame: Frame, canon: Canon) -> None:
         raise Refused("a call of a method")
     function = t.forced(function)
     del frame.stack[len(frame.stack) - argc - 2 :]
+    if function.kind == "method" and len(args) == 1:
+        frame.push(lists.append(t, function.items[0], args[0]))
+        return
     if function.kind != "const":
         raise Refused(f"a call of a {function.kind}")
     target = function.constant
@@ -175,6 +180,9 @@ def _binary(t: Tracer, frame: Frame, canon: Canon) -> None:
 
 def _compare(t: Tracer, frame: Frame, canon: Canon) -> None:
     right, left = t.forced(frame.pop()), t.forced(frame.pop())
+    if "char" in (left.kind, right.kind):
+        frame.push(lists.compare_chars(t, canon.arg[0], left, right))
+        return
     value = numbers.compare(t, canon.arg[0], left, right)
     frame.push(Value("bool", None, value.parts) if canon.arg[1] else value)
 
@@ -214,6 +222,8 @@ def _subscript(t: Tracer, frame: Frame, canon: Canon) -> None:
     key, container = t.forced(frame.pop()), t.forced(frame.pop())
     if container.kind == "array":
         frame.push(t.taken(container, key))
+    elif container.kind in ("list", "text"):
+        frame.push(lists.item(t, container, key))
     elif container.kind == "tuple" and key.is_const(int):
         frame.push(_tuple_item(container, key))
     elif container.is_const(tuple) and key.is_const(int) and -len(container.constant) <= key.constant < len(container.constant):  # type: ignore[arg-type, operator]
@@ -245,9 +255,12 @@ def _binary_slice(t: Tracer, frame: Frame, canon: Canon) -> None:
 
 def _store_subscript(t: Tracer, frame: Frame, canon: Canon) -> None:
     key, container, value = t.forced(frame.pop()), t.forced(frame.pop()), t.forced(frame.pop())
-    if container.kind != "array":
+    if container.kind == "list":
+        lists.set_item(t, container, key, value)
+    elif container.kind == "array":
+        t.put(container, key, value)
+    else:
         raise Refused(f"a store into a {container.kind}")
-    t.put(container, key, value)
 
 
 def _store_slice(t: Tracer, frame: Frame, canon: Canon) -> None:
@@ -275,7 +288,7 @@ def _get_iter(t: Tracer, frame: Frame, canon: Canon) -> None:
     value = t.forced(frame.pop())
     if value.kind == "range":
         frame.push(Value("iterator", None, value.parts))
-    elif value.kind == "array":
+    elif value.kind in ("array", "list"):
         frame.push(Value("elements", None, ("0",), (value,)))
     else:
         raise Refused(f"a loop over a {value.kind}")

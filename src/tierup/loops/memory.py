@@ -78,7 +78,7 @@ def keys_of(key: Value) -> tuple[Value, ...]:
     return (key,)
 
 
-def _wrapped(t: Tracer, value: Value, length: str) -> str:
+def wrapped(t: Tracer, value: Value, length: str) -> str:
     """An index from zero; leaves where it is out of range."""
     let = t.fn.let
     index = numbers.index_of(t, value)
@@ -164,7 +164,7 @@ def item(t: Tracer, array: Value, key: Value) -> Value:
             shape.append(length)
             strides.append(stride)
         else:
-            address = _moved(t, address, _wrapped(t, keys[axis], length), stride)
+            address = _moved(t, address, wrapped(t, keys[axis], length), stride)
     if not shape:
         return load(t, g.dtype, address)
     return view(array, address, shape, strides)
@@ -194,7 +194,7 @@ def set_item(t: Tracer, array: Value, key: Value, value: Value) -> None:
     keys = keys_of(key)
     address = g.address
     for index, length, stride in zip(keys, g.shape, g.strides, strict=True):
-        address = _moved(t, address, _wrapped(t, index, length), stride)
+        address = _moved(t, address, wrapped(t, index, length), stride)
     store(t, g.dtype, address, converted(t, numbers.number(value), g.dtype))
     t.effect()
 

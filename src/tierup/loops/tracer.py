@@ -15,7 +15,7 @@ from tierup.bytecode.listing import Listing
 from tierup.capture.executor import Executor, Request
 from tierup.capture.outcome import Break
 from tierup.guards import sources
-from tierup.loops import calls, entry, memory, numbers, vectors
+from tierup.loops import calls, entry, lists, memory, numbers, vectors
 from tierup.loops.function import Function
 from tierup.loops.state import Checkpoint, Frame, State, Version, joined, value_at, varying, with_position
 from tierup.loops.values import UNBOUND, Refused, Value, const, flat_parts, integer, own_types
@@ -30,13 +30,13 @@ Handler = Callable[["Tracer", Frame, Canon], Any]
 class Tracer:
     """Translates one loop. Raises Refused (or Break) if it cannot."""
 
-    def __init__(self, request: Request, library: Any, loop: Loop, handlers: Mapping[Op, Handler]) -> None:
+    def __init__(self, request: Request, library: Any, loop: Loop, handlers: Mapping[Op, Handler], texts: bool) -> None:
         self.request = request
         self._handlers = handlers
         self.loop = loop
         self.fn = Function()
         self.executor = Executor(request, library)
-        self.entry = entry.Entry(self.executor.region, self.fn, calls.is_known)
+        self.entry = entry.Entry(self.executor.region, self.fn, calls.is_known, texts)
         self.exits: list[Checkpoint] = []
         self.needs_underflow_ignored = False
         self.state = State([])
@@ -155,6 +155,8 @@ class Tracer:
             own = k == request.depth - 1 and self._is_for()
             if own and entry.is_range_iterator(live):
                 stack.append(self.entry.iterator(value.source))  # type: ignore[attr-defined]
+            elif own and type(sequence) is list:
+                stack.append(self.entry.list_elements(value.source, sequence))  # type: ignore[attr-defined]
             elif own and sequence is not None and self.executor.library.recognise(sequence):
                 stack.append(self.entry.elements(value.source, sequence, self.executor.library))  # type: ignore[attr-defined]
             elif hasattr(value, "source"):
@@ -355,14 +357,16 @@ class Tracer:
         if iterator.kind == "iterator":
             self._branch(self._next_number(frame, iterator), done, self.state)
         elif iterator.kind == "elements":
-            length = memory.geometry(self, iterator.items[0]).shape[0]
+            through = iterator.items[0]
+            is_list = through.kind == "list"
+            length = lists.length(self, through) if is_list else memory.geometry(self, through).shape[0]
             over = self.fn.let(f"icmp sge i64 {iterator.one}, {length}")
             labels = self.fn.label("over"), self.fn.label("next")
             self.fn.line(f"br i1 {over}, label %{labels[0]}, label %{labels[1]}")
             self.fn.begin(labels[0])
             self._edge(done)
             self.fn.begin(labels[1])
-            item = memory.element(self, iterator.items[0], iterator.one)
+            item = (lists.item_at if is_list else memory.element)(self, through, iterator.one)
             frame.stack[-1] = Value("elements", iterator.detail, (self.fn.let(f"add i64 {iterator.one}, 1"),), iterator.items)
             frame.push(item)
             self._edge(self.state)

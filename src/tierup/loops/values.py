@@ -28,7 +28,11 @@ class Value:
     | slice | | those of the items (start, stop, step) |
     | range | | next, step, items left |
     | iterator | Source of a range iterator, None if the loop made it | next, step, items left |
-    | elements | Source of an iterator over an array, None if the loop made it | position; the array is its item |
+    | elements | Source of an iterator over an array or list, None if the loop made it | position; the array or list is its item |
+    | list | what its items are (lists.items_of) | address |
+    | text | | address of the characters, length; a str |
+    | char | | number; a str of one character |
+    | method | name | ; the list is its item |
     | tuple | number of items | those of the items |
     | object | Source | ; an object of the entry that is only moved about |
     | null, unbound | | |
@@ -42,8 +46,9 @@ class Value:
 
     @property
     def key(self) -> Hashable:
-        """All that translation depends on."""
-        return (self.kind, self.detail, tuple(item.key for item in self.items))
+        """All that translation depends on. A list of the entry leaves the loop as the object it was, another by its address."""
+        source = self.source if self.kind in ("list", "text") else None
+        return (self.kind, self.detail, source, tuple(item.key for item in self.items))
 
     @property
     def constant(self) -> object:
@@ -130,8 +135,12 @@ def own_types(value: Value) -> tuple[str, ...]:
             return ("ptr", *("i64",) * (len(value.parts) - 1))
         case "range" | "iterator":
             return ("i64", "i64", "i64")
-        case "elements":
+        case "elements" | "char":
             return ("i64",)
+        case "list":
+            return ("ptr",)
+        case "text":
+            return ("ptr", "i64")
     return ()
 
 

@@ -1,0 +1,114 @@
+/* What native loops call: lists get new items. Each function returns 0, or -1 having done nothing (no memory, or the
+ * item that would go might run code when it goes). Layouts that they read themselves are exported as numbers. */
+#include "tierup.h"
+
+#include <stddef.h>
+
+/* Numbers and the like are released without running anybody's code. */
+static bool goes_quietly(PyObject *o)
+{
+    return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o) || o == Py_None;
+}
+
+/* The index is in range. */
+static int64_t put(PyObject *list, int64_t index, PyObject *stolen)
+{
+    PyObject **place = &((PyListObject *)list)->ob_item[index], *old = *place;
+    if (stolen == NULL || !goes_quietly(old)) {
+        Py_XDECREF(stolen);
+        PyErr_Clear();
+        return -1;
+    }
+    *place = stolen;
+    Py_DECREF(old);
+    return 0;
+}
+
+static int64_t append(PyObject *list, PyObject *stolen)
+{
+    int status = stolen == NULL ? -1 : PyList_Append(list, stolen);
+    Py_XDECREF(stolen);
+    if (status < 0)
+        PyErr_Clear();
+    return status;
+}
+
+static int64_t put_float(PyObject *list, int64_t index, double value)
+{
+    return put(list, index, PyFloat_FromDouble(value));
+}
+
+static int64_t put_int(PyObject *list, int64_t index, int64_t value)
+{
+    return put(list, index, PyLong_FromLongLong(value));
+}
+
+static int64_t put_bool(PyObject *list, int64_t index, int64_t value)
+{
+    return put(list, index, PyBool_FromLong(value != 0));
+}
+
+static int64_t append_float(PyObject *list, double value)
+{
+    return append(list, PyFloat_FromDouble(value));
+}
+
+static int64_t append_int(PyObject *list, int64_t value)
+{
+    return append(list, PyLong_FromLongLong(value));
+}
+
+static int64_t append_bool(PyObject *list, int64_t value)
+{
+    return append(list, PyBool_FromLong(value != 0));
+}
+
+static int add_number(PyObject *dict, const char *name, PyObject *stolen)
+{
+    int status = stolen == NULL ? -1 : PyDict_SetItemString(dict, name, stolen);
+    Py_XDECREF(stolen);
+    return status;
+}
+
+static int add_function(PyObject *dict, const char *name, void *address)
+{
+    return add_number(dict, name, PyLong_FromVoidPtr(address));
+}
+
+static const struct {
+    const char *name;
+    size_t offset;
+} layout[] = {
+    {"type", offsetof(PyObject, ob_type)},
+    {"size", offsetof(PyVarObject, ob_size)},
+    {"list_items", offsetof(PyListObject, ob_item)},
+    {"float_value", offsetof(PyFloatObject, ob_fval)},
+#if PY_VERSION_HEX >= 0x030C0000
+    {"int_tag", offsetof(PyLongObject, long_value.lv_tag)},
+    {"int_digit", offsetof(PyLongObject, long_value.ob_digit)},
+#else
+    {"int_tag", offsetof(PyVarObject, ob_size)},     {"int_digit", offsetof(PyLongObject, ob_digit)},
+#endif
+};
+
+static int fill(PyObject *dict)
+{
+    for (size_t i = 0; i < sizeof layout / sizeof layout[0]; i++)
+        if (add_number(dict, layout[i].name, PyLong_FromSize_t(layout[i].offset)) < 0)
+            return -1;
+    if (add_function(dict, "put_float", (void *)(uintptr_t)put_float) < 0 ||
+        add_function(dict, "put_int", (void *)(uintptr_t)put_int) < 0 ||
+        add_function(dict, "put_bool", (void *)(uintptr_t)put_bool) < 0 ||
+        add_function(dict, "append_float", (void *)(uintptr_t)append_float) < 0 ||
+        add_function(dict, "append_int", (void *)(uintptr_t)append_int) < 0)
+        return -1;
+    return add_function(dict, "append_bool", (void *)(uintptr_t)append_bool);
+}
+
+int loop_helpers_add_to_module(PyObject *module)
+{
+    PyObject *helpers = PyDict_New();
+    int status = helpers == NULL || fill(helpers) < 0 ? -1 : PyModule_AddObjectRef(module, "LOOP_HELPERS", helpers);
+    Py_XDECREF(helpers);
+    return status;
+}
