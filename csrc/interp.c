@@ -700,6 +700,9 @@ static int interpret(Run *r)
         case OP_BOX_SEQITER:
             BOX(box_sequence_iterator(O(2), &S(3)));
             NEXT(3);
+        case OP_O_SELECT:
+            BOX(Py_NewRef(S(2).b ? O(3) : O(4)));
+            NEXT(4);
         case OP_BOX_POINTER:
             BOX(Py_NewRef((PyObject *)(intptr_t)S(2).i));
             NEXT(2);

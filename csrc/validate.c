@@ -242,6 +242,7 @@ static bool may_follow_loop(int op)
     case OP_BOX_RANGE:
     case OP_BOX_SEQITER:
     case OP_BOX_VIEW:
+    case OP_O_SELECT:
     case OP_BOX_POINTER:
     case OP_BOX_CHAR:
     case OP_RANGE_SET:

@@ -433,3 +433,25 @@ def test_references_do_not_pile_up() -> None:
     for _ in range(100):
         jitted(a, 7)
     assert sys.getrefcount(a) == before
+
+
+def test_numbers_that_are_not_replaced_stay_the_objects_they_are() -> None:
+    def f(x: Any, y: Any, n: int) -> Any:
+        copied = None
+        for i in range(n):
+            copied = float(y)
+            if i > 5:
+                x = x * 2
+        return x, copied
+
+    jitted = tierup.jit(f)
+    for value in (1.5, 10**12, np.float64(2.5), np.int32(7)):
+        x, y = type(value)(value), 2.5e10
+        for _ in range(4):
+            same, copied = jitted(x, y, 3)
+            assert same is x
+            assert copied is y
+            other, _ = jitted(x, y, 9)
+            assert other is not x
+            assert other == f(x, y, 9)[0]
+    assert loops_of(jitted)

@@ -96,7 +96,9 @@ def _abs(t: Tracer, args: Sequence[Value]) -> Value:
 def _int(t: Tracer, args: Sequence[Value]) -> Value:
     _count(args, 1)
     value = numbers.number(args[0])
-    if value.kind in ("int", "bool"):
+    if value.kind == "int":
+        return value
+    if value.kind == "bool":
         return integer(numbers.as_int(t, value))
     if value.kind == "numpy" and value.dtype[0] in "iub":
         return integer(numbers.fits(t, numbers.element_as(t, value, "i8"), "u8" if value.dtype == "u8" else "i8"))
@@ -108,7 +110,9 @@ def _int(t: Tracer, args: Sequence[Value]) -> Value:
 def _float(t: Tracer, args: Sequence[Value]) -> Value:
     _count(args, 1)
     value = numbers.number(args[0])
-    if value.kind in ("int", "bool", "float"):
+    if value.kind == "float":
+        return value
+    if value.kind in ("int", "bool"):
         return floating(numbers.as_double(t, value))
     if value.kind == "numpy":
         return floating(numbers.element_as(t, value, "f8"))

@@ -14,7 +14,7 @@ from tierup.guards.sources import Pinned, Source
 from tierup.loops import lists
 from tierup.loops.function import Function
 from tierup.loops.memory import EntryArray
-from tierup.loops.values import ITEMSIZE, Refused, Value, boolean, const, floating, integer, memory_type, numpy, tuple_of
+from tierup.loops.values import ITEMSIZE, Refused, Value, boolean, const, memory_type, tuple_of
 
 _RANGE_ITERATOR = type(iter(range(0)))
 _SEQUENCE_ITERATOR = type(iter(np.ones(1)))
@@ -117,13 +117,14 @@ class Entry:
                 raise Refused(f"a {kind.dtype} scalar")
             self.ops.append(("S_NUMPY", slot, register, kind.dtype))
             name = self.fn.load_entry(memory_type(kind.dtype), slot)
-            return numpy(kind.dtype, self._bit(name) if kind.dtype == "b1" else name)
+            name = self._bit(name) if kind.dtype == "b1" else name
+            return Value("numpy", kind.dtype, (name,), (), source)
         if kind.dtype == "i8":
             self.ops.append(("S_INT", slot, register))
-            return integer(self.fn.load_entry("i64", slot))
+            return Value("int", None, (self.fn.load_entry("i64", slot),), (), source)
         if kind.dtype == "f8":
             self.ops.append(("S_FLOAT", slot, register))
-            return floating(self.fn.load_entry("double", slot))
+            return Value("float", None, (self.fn.load_entry("double", slot),), (), source)
         raise Refused("complex numbers")
 
     def _bit(self, name: str) -> str:

@@ -83,13 +83,25 @@ class ExitWriter:
 
     def _locals(self, point: Checkpoint) -> None:
         names = {slot: name for name, slot in self.t.names.items()}
+        flags = frozenset(self.t.changed.values())
         for slot, value in enumerate(point.locals):
+            if slot in flags:
+                continue
             before = self.t.initial[slot]
             if value is before or (value.key == before.key and value.parts == before.parts):
                 continue
-            register = -1 if value.kind == "unbound" else self.boxed(value)
+            register = -1 if value.kind == "unbound" else self._unless_unchanged(point, slot, value)
             kind, where = (_core.EXIT_NAME, self._name(names[slot])) if slot in names else (_core.EXIT_LOCAL, slot)
             self.branches[-1].writes.append((kind, where, self._register(register, value)))
+
+    def _unless_unchanged(self, point: Checkpoint, slot: int, value: Value) -> int:
+        """Register of a local's value; a number of the entry that was not replaced stays the object it was."""
+        register = self.boxed(value)
+        flag = point.locals[self.t.changed[slot]].one if slot in self.t.changed else "true"
+        if flag == "true":
+            return register
+        slots = self._slots([(_BYTES, self._byte(flag))])
+        return self._op("O_SELECT", slots, register, self.entry.object(self.t.sources[slot]))
 
     def _name(self, name: str) -> int:
         """Index of a name among the plan's constants."""
@@ -130,6 +142,8 @@ class ExitWriter:
         return self._made[same]
 
     def _box(self, value: Value) -> int:
+        if value.source is not None and value.kind != "const":
+            return self.entry.object(value.source)
         if value.kind in ("int", "float", "bool", "numpy", "char"):
             return self._number(value)
         return self._thing(value)
@@ -155,8 +169,6 @@ class ExitWriter:
                 return self.entry.object(_source(value))
             case "array":
                 return self._array_object(value)
-            case "list" | "text" if value.source is not None:
-                return self.entry.object(value.source)
             case "list":
                 return self._op("BOX_POINTER", self._slots([("ptr", value.one)]))
             case "iterator":

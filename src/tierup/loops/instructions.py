@@ -13,7 +13,7 @@ from tierup.capture.scope import FunctionNames
 from tierup.loops import calls, lists, memory, numbers, products, vectors
 from tierup.loops.state import Frame
 from tierup.loops.tracer import Handler, Tracer, is_none
-from tierup.loops.values import NULL, UNBOUND, Refused, Value, const, integer, tuple_of
+from tierup.loops.values import NULL, UNBOUND, Refused, Value, boolean, const, integer, tuple_of
 
 _MAX_INLINED: Final = 6
 _NOT_PLAIN: Final = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
@@ -30,13 +30,15 @@ def _load_local(t: Tracer, frame: Frame, canon: Canon) -> None:
 
 
 def _store_local(t: Tracer, frame: Frame, canon: Canon) -> None:
-    _bind(frame, canon.arg, frame.pop())
+    _bind(t, frame, canon.arg, frame.pop())
 
 
-def _bind(frame: Frame, slot: int, value: Value) -> None:
+def _bind(t: Tracer, frame: Frame, slot: int, value: Value) -> None:
     if value.kind == "vector":
         raise Refused("a new array")
     frame.locals[slot] = numbers.number(value) if value.source is None else value
+    if frame is t.state.frames[0] and slot in t.changed:
+        frame.locals[t.changed[slot]] = boolean("true")
 
 
 def _load_global(t: Tracer, frame: Frame, canon: Canon) -> None:
@@ -54,7 +56,7 @@ def _load_name(t: Tracer, frame: Frame, canon: Canon) -> None:
 
 
 def _store_name(t: Tracer, frame: Frame, canon: Canon) -> None:
-    _bind(frame, t.names[canon.arg], frame.pop())
+    _bind(t, frame, t.names[canon.arg], frame.pop())
 
 
 def _load_deref(t: Tracer, frame: Frame, canon: Canon) -> None:

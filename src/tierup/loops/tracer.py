@@ -18,7 +18,7 @@ from tierup.guards import sources
 from tierup.loops import calls, entry, lists, memory, numbers, vectors
 from tierup.loops.function import Function
 from tierup.loops.state import Checkpoint, Frame, State, Version, joined, value_at, varying, with_position
-from tierup.loops.values import UNBOUND, Refused, Value, const, flat_parts, integer, own_types
+from tierup.loops.values import UNBOUND, Refused, Value, boolean, const, flat_parts, integer, own_types
 
 _MAX_VERSIONS: Final = 120
 _MAX_VERSIONS_OF_BLOCK: Final = 10
@@ -43,6 +43,10 @@ class Tracer:
         self.initial: tuple[Value, ...] = ()
         self.names = _names(request.listing, loop, len(self.executor.scope.locals))
         """Names that the loop of a module body stores to, as slots behind the locals."""
+        self.changed: dict[int, int] = {}
+        """For a number of the entry that the loop may replace: the slot of the bool that says whether it did."""
+        self.sources: dict[int, sources.Source] = {}
+        """And where it comes from."""
         self.assigned = _assigned(request.listing, loop) | frozenset(self.names.values())
         self._read = _read(request.listing, loop)
         self._leaders: dict[int, frozenset[int]] = {}
@@ -148,6 +152,7 @@ class Tracer:
             else:
                 local_values.append(self._entry_local(slot, value, live_slots[slot], bool(live_mask >> slot & 1)))
         local_values += [self._entry_name(name) for name in self.names]
+        local_values += self._flags(local_values)
         stack = []
         for k, value in enumerate(scope.stack):
             live = live_slots[count + k]
@@ -188,6 +193,18 @@ class Tracer:
         except (Refused, Break):
             return Value("object", value.source)
 
+    def _flags(self, values: list[Value]) -> list[Value]:
+        """Bools for the numbers of the entry that the loop stores to: as long as one is not replaced it stays the object it is. The values
+        lose their source, since what comes round the loop has none."""
+        for slot in sorted(self.assigned):
+            value = values[slot]
+            if value.kind in ("int", "float", "numpy") and value.source is not None:
+                self.changed[slot] = len(values) + len(self.changed)
+                self.sources[slot] = value.source
+                values[slot] = Value(value.kind, value.detail, value.parts)
+        self.assigned |= frozenset(self.changed.values())
+        return [boolean("false") for _ in self.changed]
+
     def _entry_name(self, name: str) -> Value:
         """A variable of a module body that the loop stores to."""
         scope, live = self.executor.scope, self.request.live.locals
@@ -207,7 +224,7 @@ class Tracer:
 
     def _fixed(self, slot: int, value: Value) -> bool:
         """Whether a value is the same wherever it is met: locals the loop never stores to, and what has no parts."""
-        if value.kind == "array" and value.place[2]:
+        if value.source is not None or (value.kind == "array" and value.place[2]):
             return True
         return (slot >= 0 and slot not in self.assigned) or not any(True for _ in flat_parts(value))
 

@@ -46,8 +46,8 @@ class Value:
 
     @property
     def key(self) -> Hashable:
-        """All that translation depends on. A list of the entry leaves the loop as the object it was, another by its address."""
-        source = self.source if self.kind in ("list", "text") else None
+        """All that translation depends on. What is an object of the entry leaves the loop as that, not as one of the same value."""
+        source = None if self.kind in ("const", "array") else self.source
         return (self.kind, self.detail, source, tuple(item.key for item in self.items))
 
     @property
