@@ -211,6 +211,17 @@ int plan_validate(const PlanObject *p);
 /* interp.c; values: test entry, replaces the lookup */
 int plan_execute(PlanObject *p, Lookup *lookup, PyObject *const *values, Py_ssize_t nvalues, PyObject **regs, int *end);
 
+/* ---- loop_values.c: OK or MISS, or a new object (NULL with an exception set) ------------------------------------ */
+
+int load_array(Slot *first, const Array *a, int ndim);
+int load_range(Slot *first, PyObject *iterator);
+PyObject *box_range(const Slot *first);
+int load_sequence(Array *a, Slot *position, PyObject *iterator);
+PyObject *box_sequence_iterator(PyObject *sequence, const Slot *position);
+int load_list_iterator(Slot *first, PyObject *iterator);
+int load_text(Slot *first, PyObject *text);
+PyObject *box_view(const Array *base, const Slot *first, int ndim, bool writeable);
+
 /* ---- direct.c --------------------------------------------------------------------------------------------------- */
 
 int direct_recognise(PlanObject *p); /* 0, or -1 with an exception set */
