@@ -20,6 +20,7 @@ typedef struct { /* one way in which a specialisation may end */
     bool top_null;  /* the landing's top stack slot is NULL */
     bool has_cells; /* cell slots must be looked at before the plan runs */
     bool has_names;
+    bool early; /* a loop is left before it is through */
 } SiteEnd;
 
 typedef struct { /* one installed specialisation */
@@ -30,6 +31,7 @@ typedef struct { /* one installed specialisation */
     int max_deep;
     bool possible; /* this code has a landing for every end */
     uint64_t hits;
+    uint64_t early, through; /* how often an end of either kind was taken */
 } SiteSpec;
 
 typedef struct { /* what install() installed; a running lookup holds it too */

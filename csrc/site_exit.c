@@ -113,10 +113,23 @@ static int parse_end(SiteSpec *spec, int number, int index, PyObject *exit, PyOb
     return 0;
 }
 
-/* (checks, Plan, exit number, top_null), or tuples of as many of the latter two as the plan has ends. */
+static int parse_early(SiteSpec *s, int index, PyObject *numbers)
+{
+    for (Py_ssize_t i = 0; PyTuple_CheckExact(numbers) && i < PyTuple_GET_SIZE(numbers); i++) {
+        long number = PyLong_AsLong(PyTuple_GET_ITEM(numbers, i));
+        if (number < 0 || number >= s->nends) {
+            return PyErr_Occurred() ? -1 : bad_exit(index, "there is no such end", (int)number);
+        }
+        s->ends[number].early = true;
+    }
+    return 0;
+}
+
+/* (checks, Plan, exit number, top_null), or tuples of as many of the latter two as the plan has ends; then there may be
+   a fifth, the numbers of the ends at which a loop is left before it is through. */
 static int parse_spec(SiteSpec *s, int index, PyObject *tuple, int depth)
 {
-    if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) != 4 ||
+    if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) < 4 || PyTuple_GET_SIZE(tuple) > 5 ||
         !PyObject_TypeCheck(PyTuple_GET_ITEM(tuple, 1), &Plan_Type)) {
         PyErr_Format(PyExc_TypeError, "specialisation %d must be a tuple (checks, Plan, exit number, top_null)", index);
         return -1;
@@ -143,7 +156,7 @@ static int parse_spec(SiteSpec *s, int index, PyObject *tuple, int depth)
             return -1;
         }
     }
-    return 0;
+    return PyTuple_GET_SIZE(tuple) == 5 ? parse_early(s, index, PyTuple_GET_ITEM(tuple, 4)) : 0;
 }
 
 static int parse_specs(Installed *inst, PyObject *specs, int depth)
@@ -419,6 +432,19 @@ static inline bool ends_fit(const SiteSpec *s, const FrameView *f)
     return true;
 }
 
+enum { EARLY_ENOUGH = 256, EARLY_TO_THROUGH = 8 };
+
+/* A loop that is left again and again costs more than the interpreter: the translator is to hear of it. */
+static inline void count_end(Site *site, SiteSpec *s, const SiteEnd *end)
+{
+    if (!end->early) {
+        s->through++;
+    } else if (++s->early >= EARLY_ENOUGH && s->early > EARLY_TO_THROUGH * s->through) {
+        site->slow = true;
+        site->countdown = 0;
+    }
+}
+
 static int try_spec(void *ctx, int index)
 {
     Visit *v = ctx;
@@ -440,6 +466,7 @@ static int try_spec(void *ctx, int index)
     }
     v->hit = s;
     v->end = &s->ends[end];
+    count_end(v->site, s, v->end);
     if (v->pending != NULL && v->end->ndeep == 0) {
         pending_free(v->site, v->pending); /* another end would have needed it */
         v->pending = NULL;

@@ -20,6 +20,10 @@ NULL: Final[_Null]
 
 Expr = tuple[int, int, object]
 Check = tuple[int, int, object]
+Spec = (
+    tuple[Sequence[Check], Plan, int | tuple[int, ...], bool | tuple[bool, ...]]
+    | tuple[Sequence[Check], Plan, tuple[int, ...], tuple[bool, ...], tuple[int, ...]]
+)
 
 class LiveFrame:
     """What a site shows its callback; valid only during the call."""
@@ -70,12 +74,10 @@ class Site:
     """A trial found what is installed slower than the interpreter: it does not run any more, and the callback is asked what now."""
     def bind(self, code: CodeType, instr: int) -> None:
         """Says which code object (held weakly) and code unit (of the truth test) the site sits at; before that it always misses."""
-    def install(
-        self, exprs: Sequence[Expr], specs: Sequence[tuple[Sequence[Check], Plan, int | tuple[int, ...], bool | tuple[bool, ...]]]
-    ) -> None:
+    def install(self, exprs: Sequence[Expr], specs: Sequence[Spec]) -> None:
         """Replaces the guard tree. A spec is (checks, plan, exit number, top_null); exit number -1 means this code has no landing for it:
         the spec misses. top_null: the landing's top stack slot is NULL, so UNARY_INVERT fills all placeholders and returns None. Of a plan
-        with several exits both are tuples, one item for each."""
+        with several exits both are tuples, one item for each; a fifth item may name the exits at which a loop is not through."""
     def tree_text(self) -> str:
         """The guard tree as an indented listing."""
     def spec_hits(self) -> list[int]: ...

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tierup
+from tierup.runtime import events
 
 from .harness import check, described, grid, loops_of, outcome
 
@@ -455,3 +456,22 @@ def test_numbers_that_are_not_replaced_stay_the_objects_they_are() -> None:
             assert other is not x
             assert other == f(x, y, 9)[0]
     assert loops_of(jitted)
+
+
+def test_a_loop_that_is_left_again_and_again_is_dropped() -> None:
+    def f(a: Any) -> Any:
+        s = 0.0
+        for i in range(len(a)):
+            s = a[i] + 1
+            s = s - a[i]
+        return s
+
+    jitted = tierup.jit(f)
+    for _ in range(3):
+        jitted(np.ones(5))
+    assert loops_of(jitted)
+    for _ in range(3):
+        assert np.isnan(jitted(np.full(1000, np.inf)))
+    assert not loops_of(jitted)
+    assert any(event.reason == "the loop is left too often" for event in events.recent("abandoned"))
+    assert jitted(np.ones(5)) == 1.0

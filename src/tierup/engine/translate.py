@@ -83,6 +83,9 @@ def _translate_at(unit: Unit, site: _core.Site, live: _core.LiveFrame) -> bool:
         site.countdown = 1 << 30
         unit.swap(live.function)
         return False
+    if site.slow and whole_loops.give_up(unit, state):
+        site.countdown = unit.countdown(state)
+        return False
     if site.slow:
         _give_up(unit, state, live, "slower than the interpreter")
         site.countdown = 1 << 30

@@ -47,6 +47,8 @@ class Specialisation:
     ends: tuple[Exit, ...]
     """Where it may leave to, in the order of the plan's exits."""
     operations: int
+    early: tuple[int, ...] = ()
+    """Of a whole loop: the ends at which it is not through."""
 
 
 @dataclass(slots=True)
@@ -223,7 +225,8 @@ class Unit:
         specs = []
         for spec in [] if state.suspended else state.specs:
             numbers = tuple(exits.index(end) if end in exits else -1 for end in spec.ends)
-            specs.append((spec.lowered, spec.compiled.plan, numbers, tuple(end.top_null for end in spec.ends)))
+            nulls = tuple(end.top_null for end in spec.ends)
+            specs.append((spec.lowered, spec.compiled.plan, numbers, nulls, spec.early))
         site = generation.sites[state.index]
         site.reach = self._reach(state)
         # A hit of a whole loop takes all its turns, a miss takes one: their times say nothing of each other.

@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from tierup import _core
+from tierup.bytecode.flow import Loop
 from tierup.bytecode.listing import Listing
 from tierup.bytecode.splice import Exit
 from tierup.capture.executor import Request
@@ -47,7 +48,7 @@ def attempt(
         return False
     if any(spec.key == compiled.key and spec.checks == tuple(compiled.guards) for spec in done):
         return False
-    _install(unit, state, compiled)
+    _install(unit, state, compiled, loop)
     return True
 
 
@@ -73,12 +74,24 @@ def _request(
     )
 
 
-def _install(unit: Unit, state: SiteState, compiled: CompiledLoop) -> None:
+def give_up(unit: Unit, state: SiteState) -> bool:
+    """Drop the loops of a site, which are left too often. False if it has none."""
+    loops = [spec for spec in state.specs if spec.graph is None]
+    if loops:
+        state.specs = [spec for spec in state.specs if spec.graph is not None]
+        state.loop_refusals = _MAX_REFUSALS
+        events.record("abandoned", "the loop is left too often", unit.filename, unit.line(state.index), unit.name)
+        unit.install(state)
+    return bool(loops)
+
+
+def _install(unit: Unit, state: SiteState, compiled: CompiledLoop, loop: Loop) -> None:
     assert state.exprs is not None
     checks = tuple(compiled.guards)
     ends = tuple(Exit(landing, top_null) for landing, top_null in compiled.ends)
     lowered = lower_checks(checks, state.exprs)
-    state.specs.append(Specialisation(checks, lowered, None, compiled.key, compiled, ends, len(compiled.kernels[0].ops)))
+    early = tuple(k for k, (landing, _) in enumerate(compiled.ends) if landing in loop.body)
+    state.specs.append(Specialisation(checks, lowered, None, compiled.key, compiled, ends, len(compiled.kernels[0].ops), early))
     stats.count("kernels", 1)
     first, last = compiled.lines
     events.record("specialised", f"the loop in lines {first} to {last}", unit.filename, unit.line(state.index), unit.name)
