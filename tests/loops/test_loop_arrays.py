@@ -49,7 +49,7 @@ def test_an_iterator_over_an_array_goes_on_after_the_loop_was_left() -> None:
             total = total * n + x
         return total
 
-    check(f, (np.arange(9), 2), (np.arange(90), 11), (np.arange(90), 3))
+    check(f, (np.arange(9), 2), (np.arange(24), 11), (np.arange(50), 3))
 
 
 SLICES = [
@@ -247,3 +247,41 @@ def test_elements_that_lie_on_each_other() -> None:
             function(np.lib.stride_tricks.as_strided(memory[8:], (3, 4), strides), np.arange(12.0).reshape(3, 4))
             results.append(memory.tobytes())
         assert results[0] == results[1], strides
+
+
+def test_gathered_elements() -> None:
+    def spmv(rows: Any, cols: Any, vals: Any, x: Any, y: Any) -> Any:
+        for i in range(rows.size - 1):
+            c = cols[rows[i] : rows[i + 1]]
+            v = vals[rows[i] : rows[i + 1]]
+            y[i] = v @ x[c]
+        return y
+
+    rng = np.random.default_rng(2)
+    rows = np.array([0, 3, 3, 10, 40, 41])
+    for dtype in ("i8", "i4", "u4"):
+        cols = rng.integers(0, 20, 41).astype(dtype)
+        check(spmv, (rows.astype(dtype), cols, rng.random(41), rng.random(20), np.zeros(5)))
+        wrong = cols.copy()
+        wrong[5] = 20
+        check(spmv, (rows.astype(dtype), wrong, rng.random(41), rng.random(20), np.zeros(5)))
+    check(spmv, (rows, rng.integers(-20, 20, 41), rng.random(41), rng.random(40)[::2], np.zeros(5)))
+    check(spmv, (rows, rng.integers(-21, 20, 41), rng.random(41), rng.random(20), np.zeros(5)))
+    check(spmv, (rows * 0, np.zeros(0, int), np.zeros(0), np.zeros(0), np.zeros(5)))
+
+
+def test_flipped_vectors() -> None:
+    def durbin(r: Any, y: Any) -> Any:
+        alpha = -r[0]
+        beta = 1.0
+        y[0] = -r[0]
+        for k in range(1, r.shape[0]):
+            beta *= 1.0 - alpha * alpha
+            alpha = -(r[k] + np.dot(np.flip(r[:k]), y[:k])) / beta
+            y[:k] += alpha * np.flip(y[:k])
+            y[k] = alpha
+        return y
+
+    n = 120
+    r = n + 1 - np.arange(n, dtype=np.float64)
+    check(durbin, (r, np.empty(n)), (r[::2], np.empty(n)), (r[::-1].copy()[::-1], np.empty(n)))

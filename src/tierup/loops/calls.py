@@ -190,6 +190,15 @@ def _matmul(t: Tracer, args: Sequence[Value]) -> Value:
     return products.matmul(t, *args)
 
 
+def _flip(t: Tracer, args: Sequence[Value]) -> Value:
+    """np.flip of a vector is a view."""
+    _count(args, 1)
+    if args[0].kind != "array" or memory.geometry(t, args[0]).ndim != 1:
+        raise Refused("flip of something that is no vector")
+    nothing = const(None)
+    return memory.item(t, args[0], memory.slice_of(nothing, nothing, const(-1)))
+
+
 def _scalar_type(dtype: str) -> Rule:
     def rule(t: Tracer, args: Sequence[Value]) -> Value:
         _count(args, 1)
@@ -205,7 +214,7 @@ _RULES: Final[dict[Any, Rule]] = {
     len: _len, range: _range, min: _extreme("<"), max: _extreme(">"), abs: _abs, int: _int, float: _float, bool: _bool, ord: _ord,
     math.sqrt: _math_sqrt, math.fabs: _math_fabs,
     np.sqrt: _numpy_sqrt, np.absolute: _numpy_abs, np.fabs: _numpy_abs,
-    np.dot: _dot, np.matmul: _matmul,
+    np.flip: _flip, np.dot: _dot, np.matmul: _matmul,
     np.float64: _scalar_type("f8"), np.int64: _scalar_type("i8"), np.int32: _scalar_type("i4"),
     **{f: _library_loop(f) for f in (np.tanh, np.sin, np.cos, np.tan, np.exp, np.log, np.arctan, np.sinh, np.cosh)},
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -86,6 +87,21 @@ class Function:
             self._locals.add(name)
             self.entry.lines.insert(0, f"  %m_{name} = alloca {type_}, align {align}")
         return f"%m_{name}"
+
+    def counted(self, count: str, body: Callable[[str], None]) -> None:
+        """A loop from 0 to an i64."""
+        before, head, inside, after = self.block.label, self.label("head"), self.label("turn"), self.label("over")
+        counter, following = self.name(), self.name()
+        self.line(f"br label %{head}")
+        self.begin(head).head.append(f"  {counter} = phi i64 [0, %{before}], [{following}, %{head}.back]")
+        self.line(f"br i1 {self.let(f'icmp slt i64 {counter}, {count}')}, label %{inside}, label %{after}")
+        self.begin(inside)
+        body(counter)
+        self.line(f"br label %{head}.back")
+        self.begin(f"{head}.back")
+        self.line(f"{following} = add i64 {counter}, 1")
+        self.line(f"br label %{head}")
+        self.begin(after)
 
     def load_entry(self, type_: str, number: int) -> str:
         """A slot's value when the function begins."""

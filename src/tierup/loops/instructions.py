@@ -34,7 +34,7 @@ def _store_local(t: Tracer, frame: Frame, canon: Canon) -> None:
 
 
 def _bind(t: Tracer, frame: Frame, slot: int, value: Value) -> None:
-    if value.kind == "vector":
+    if value.kind in ("vector", "gather"):
         raise Refused("a new array")
     frame.locals[slot] = numbers.number(value) if value.source is None else value
     if frame is t.state.frames[0] and slot in t.changed:
@@ -222,7 +222,9 @@ def _is(t: Tracer, frame: Frame, canon: Canon) -> None:
 
 def _subscript(t: Tracer, frame: Frame, canon: Canon) -> None:
     key, container = t.forced(frame.pop()), t.forced(frame.pop())
-    if container.kind == "array":
+    if container.kind == key.kind == "array":
+        frame.push(products.gather(t, container, key))
+    elif container.kind == "array":
         frame.push(t.taken(container, key))
     elif container.kind in ("list", "text"):
         frame.push(lists.item(t, container, key))

@@ -78,7 +78,7 @@ class Tracer:
         """Something was done that must not be done twice."""
         self.state.checkpoint = None
         self.stores += 1
-        if any(value.kind == "vector" for frame in self.state.frames for value in frame.stack):
+        if any(value.kind in ("vector", "gather") for frame in self.state.frames for value in frame.stack):
             raise Refused("a store while an expression on arrays is half done")
 
     def taken(self, array: Value, key: Value) -> Value:

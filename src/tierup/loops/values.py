@@ -33,6 +33,7 @@ class Value:
     | text | | address of the characters, length; a str |
     | char | | number; a str of one character |
     | method | name | ; the list is its item |
+    | gather | | ; items: an array and an array of indices into it |
     | tuple | number of items | those of the items |
     | object | Source | ; an object of the entry that is only moved about |
     | null, unbound | | |

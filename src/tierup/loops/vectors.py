@@ -31,6 +31,11 @@ Tree = Any
 """('leaf', number) or ('op', symbol, operand, …)."""
 
 
+def scratch(t: Tracer) -> str:
+    """Address of the scratch memory."""
+    return t.entry.pointer(_SCRATCH.ctypes.data + (-_SCRATCH.ctypes.data % 64))
+
+
 # ---- building ------------------------------------------------------------------------------------------------------
 
 
@@ -192,7 +197,7 @@ class _Assignment:
 
     def _computed(self) -> None:
         t, fn = self.t, self.t.fn
-        scratch = t.entry.pointer(_SCRATCH.ctypes.data + (-_SCRATCH.ctypes.data % 64))
+        room = scratch(t)
         flag = fn.local("bad", "i64", 8)
         fn.line(f"store i64 0, ptr {flag}, align 8")
         size, type_ = ITEMSIZE[self.target.dtype], memory_type(self.target.dtype)
@@ -202,7 +207,7 @@ class _Assignment:
             result = self._value(self.tree, at)
             if self.target.dtype[0] == "f" and self.tree[0] == "op":
                 self.bad.append(result)
-            fn.line(f"store {type_} {result}, ptr {fn.let(f'getelementptr {type_}, ptr {scratch}, i64 {k}')}, align {size}")
+            fn.line(f"store {type_} {result}, ptr {fn.let(f'getelementptr {type_}, ptr {room}, i64 {k}')}, align {size}")
             for name in self.bad:
                 wrong = fn.let(f"zext i1 {fn.let(f'xor i1 {numbers.is_finite(t, name, type_)}, true')} to i64")
                 known = fn.let(f"load i64, ptr {flag}, align 8")
@@ -214,7 +219,7 @@ class _Assignment:
             t.require(fn.let(f"icmp eq i64 {fn.let(f'load i64, ptr {flag}, align 8')}, 0"))
 
         def copy(at: Callable[[memory.Geometry], str], k: str) -> None:
-            place = fn.let(f"getelementptr {type_}, ptr {scratch}, i64 {k}")
+            place = fn.let(f"getelementptr {type_}, ptr {room}, i64 {k}")
             fn.line(f"store {type_} {fn.let(f'load {type_}, ptr {place}, align {size}')}, ptr {at(self.target)}, align {size}")
 
         self._loops(self.target.strides, copy)
