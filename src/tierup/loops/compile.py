@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from tierup import _core
 from tierup.arrays.builder import NoRule
@@ -19,6 +19,9 @@ from tierup.loops.tracer import Tracer
 from tierup.loops.values import Refused
 from tierup.native import cache, elf, host, jit
 from tierup.runtime import events
+
+_MAX_TEXT: Final = 200_000
+"""Characters of LLVM text: what compiles in a fraction of a second."""
 
 
 @dataclass(slots=True)
@@ -67,6 +70,8 @@ def compile_loop(request: Request, library: Any, loop: Loop, expressions: Expres
     guards = tracer.executor.region.guards
     tracer.executor.region.release()
     text = tracer.fn.text()
+    if len(text) > _MAX_TEXT:
+        raise Refused("the loop is too long; its inner loops may not be")
     code, cached = _code(text)
     try:
         loaded = jit.load([code])

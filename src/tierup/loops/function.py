@@ -27,6 +27,7 @@ class Function:
         self._labels = 0
         self._declares: set[str] = set()
         self._locals: set[str] = set()
+        self._loops: list[str] = []
         self.entry = Block("entry")
         self.blocks: list[Block] = [self.entry]
         self.block = self.entry
@@ -100,8 +101,15 @@ class Function:
         self.line(f"br label %{head}.back")
         self.begin(f"{head}.back")
         self.line(f"{following} = add i64 {counter}, 1")
-        self.line(f"br label %{head}")
+        self.line(f"br label %{head}{self.plain_loop()}")
         self.begin(after)
+
+    def plain_loop(self) -> str:
+        """What the jump back of a loop carries that LLVM is not to make vectors of: gathering elements gains nothing and takes long to
+        compile."""
+        number = len(self._loops) + _FIRST_LOOP
+        self._loops.append(f"!{number} = distinct !{{!{number}, !2, !3}}")
+        return f", !llvm.loop !{number}"
 
     def load_entry(self, type_: str, number: int) -> str:
         """A slot's value when the function begins."""
@@ -115,12 +123,17 @@ class Function:
     def text(self) -> str:
         self.entry.lines.append("  br label %start")
         body = "\n".join("\n".join([f"{b.label}:", *b.head, *b.lines]) for b in self.blocks)
+        loops = "".join(f"{line}\n" for line in self._loops)
         declares = "\n".join(sorted(self._declares))
-        return f"{declares}\n{_HEAD}{body}\n}}\n{_TAIL}"
+        return f"{declares}\n{_HEAD}{body}\n}}\n{_TAIL}{loops}"
 
 
+_FIRST_LOOP: Final = 4
+"""Metadata nodes below are in the tail."""
 _HEAD: Final = "define i64 @loop(ptr noalias nocapture %slots, ptr nocapture readonly %breaker, i32 %mask) #0 {\n"
 _TAIL: Final = """attributes #0 = { nounwind "no-builtins" "prefer-vector-width"="256" }
 !0 = !{!"branch_weights", i32 2000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 2000}
+!2 = !{!"llvm.loop.vectorize.enable", i1 false}
+!3 = !{!"llvm.loop.unroll.disable"}
 """

@@ -292,7 +292,7 @@ class _Assignment:
             fn.line(f"br label %{head}.back")
             fn.begin(f"{head}.back")
             fn.line(f"{following} = add i64 {counter}, 1")
-            fn.line(f"br label %{head}")
+            fn.line(f"br label %{head}{'' if last else fn.plain_loop()}")
             fn.begin(after)
 
 
