@@ -84,7 +84,7 @@ PyObject *box_view(const Array *base, const Slot *first, int ndim, bool writeabl
                   .data = (char *)(intptr_t)first[0].i,
                   .ndim = ndim,
                   .type = base->type,
-                  .writeable = writeable};
+                  .writeable = writeable && base->writeable};
     for (int i = 0; i < ndim; i++) {
         view.shape[i] = first[1 + i].i;
         view.strides[i] = first[1 + ndim + i].i;

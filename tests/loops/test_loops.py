@@ -256,6 +256,24 @@ def test_rows_are_views() -> None:
     check(f, (grid(4),), (grid(5)[::2],))
 
 
+def test_rows_of_an_iterated_array_stay_writeable() -> None:
+    def f(a: Any) -> Any:
+        s = 0.0
+        row = None
+        for row in a:
+            s += row[0]
+        writeable = row.flags.writeable
+        if writeable:
+            row[1] = -1.0
+        return s, writeable
+
+    read_only = grid(4)
+    read_only.flags.writeable = False
+    jitted = check(f, (grid(4),), (read_only,))
+    for _ in range(3):
+        assert not jitted(read_only)[1]
+
+
 def test_aliases_see_each_other() -> None:
     def f(a: Any, b: Any) -> Any:
         for i in range(1, len(a)):

@@ -202,7 +202,7 @@ class ExitWriter:
         if whole:
             raise Refused("an array that only an iterator knows")
         parts = list(zip(own_types(value), value.parts, strict=True))
-        return self._op("BOX_VIEW", number, self._slots(parts), ndim, int(self.t.arrays[number].writeable))
+        return self._op("BOX_VIEW", number, self._slots(parts), ndim, 1)
 
 
 _NULL = -(1 << 20)
