@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from arrays.reference import Left, bits, evaluate
+from tierup import _core
 from tierup.arrays.builder import Builder, NoRule
 from tierup.arrays.numpy_rules import LIBRARY
 from tierup.arrays.protocol import ArrayFacts
@@ -24,6 +25,8 @@ from tierup.arrays.values import (
 )
 from tierup.graph.ir import OBJECT, ArrayType, Graph, Node, ScalarType
 from tierup.graph.verify import verify
+
+_core.init_numpy()
 
 _PYTHON = {int: "i8", float: "f8", bool: "b1", complex: "c16"}
 

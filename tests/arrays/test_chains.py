@@ -116,3 +116,36 @@ def test_chains(data: Any, shape: tuple[int, ...], steps: list[str]) -> None:
 
 def _maker(spec: ArraySpec) -> Any:
     return lambda: ([spec.make()], {})
+
+
+def test_complex_products_in_place():
+    """NumPy's products of complex numbers have other bits where an operand is the output, or for other strides of it."""
+    import tierup
+
+    def fresh(a):
+        v = a + 3
+        v *= v
+        return v
+
+    def view(a):
+        v = a + 3
+        w = v[::-2]
+        w += 1
+        w *= w
+        return w
+
+    def out(a):
+        v = a + 3
+        return np.multiply(v, a, out=v)
+
+    rng = np.random.default_rng(0)
+    for function in (fresh, view, out):
+        jitted = tierup.jit(function)
+        for n in (*range(1, 40), 300, 5000):
+            for dtype in ("c8", "c16"):
+                a = (rng.standard_normal(n) + 1j * rng.standard_normal(n)).astype(dtype)
+                want, got = function(a), jitted(a)
+                assert (
+                    np.asarray(want[-1] if function is view else want).tobytes()
+                    == np.asarray(got[-1] if function is view else got).tobytes()
+                )

@@ -78,6 +78,9 @@ class ArrayLibrary(Protocol):
     def binary_op(self, b: Builder, symbol: str, left: Value, right: Value) -> Value:
         """left symbol right, one of them an array or scalar of the library. In-place symbols ('+=') store into left, the result."""
 
+    def depends_on_output(self, value: ArrayValue) -> bool:
+        """Whether a fresh result would have other bits if it were computed into the memory of an operand."""
+
     def unary_op(self, b: Builder, symbol: str, x: Value) -> Value:
         """'-', '+', '~', and 'abs' for the builtin."""
 

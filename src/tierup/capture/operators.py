@@ -50,6 +50,8 @@ def _update_fresh(ex: Executor, symbol: str, left: ArrayValue, right: Value) -> 
         new = ex.library.binary_op(ex.builder, symbol, left, right)
     except NoRule:
         new = None
+    if isinstance(new, ArrayValue) and ex.library.depends_on_output(new):
+        new = None
     if isinstance(new, ArrayValue) and (new.dtype, new.shape) == (left.dtype, left.shape) and new.ordered and new.buffer.fresh:
         region.set_version(left, new)
         return True

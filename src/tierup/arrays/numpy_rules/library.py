@@ -15,6 +15,7 @@ from tierup.arrays.numpy_rules.arguments import Bound, array_argument, require_a
 from tierup.arrays.numpy_rules.dtypes import DTYPE, ITEMSIZE, KIND, SCALAR_CODE, code_of, require_code
 from tierup.arrays.numpy_rules.loops import supported
 from tierup.arrays.numpy_rules.operands import operand
+from tierup.arrays.numpy_rules.stores import depends_on_output
 from tierup.arrays.numpy_rules.ufuncs import apply, ufunc_rule
 from tierup.arrays.protocol import ArrayFacts, Rule
 from tierup.arrays.values import ArrayValue, ConstValue, TupleValue, Value
@@ -41,6 +42,10 @@ class NumpyLibrary:
     def may_overlap(self, a: Any, b: Any) -> bool:
         """Whether the memory extents of two arrays touch."""
         return bool(np.may_share_memory(a, b))
+
+    def depends_on_output(self, value: ArrayValue) -> bool:
+        """Whether a fresh result would have other bits if it were computed into the memory of an operand."""
+        return depends_on_output(value.node)
 
     def is_numpy_scalar(self, obj: object) -> str | None:
         """The dtype code of an exact NumPy scalar."""

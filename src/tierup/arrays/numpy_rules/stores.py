@@ -6,6 +6,7 @@ from tierup.arrays.builder import Builder, NoRule
 from tierup.arrays.numpy_rules.dtypes import can_astype, same_kind
 from tierup.arrays.values import ArrayValue
 from tierup.graph.ir import NOTHING, Node
+from tierup.graph.loops import follows_strides
 
 _VIEWS = frozenset({"slice", "index", "newaxis", "transpose", "reshape", "broadcast", "real", "imag"})
 
@@ -19,6 +20,8 @@ def require_writeable(target: ArrayValue) -> None:
 def store_same_kind(b: Builder, target: ArrayValue, value: ArrayValue) -> None:
     """Store a ufunc's fresh result into its output operand, with the ufunc's casting rule."""
     require_writeable(target)
+    if depends_on_output(value.node):
+        raise NoRule("a product of complex numbers, whose bits depend on where it is put")
     if value.dtype != target.dtype:
         if not same_kind(value.dtype, target.dtype):
             raise NoRule("the output's dtype cannot take the result")
@@ -27,6 +30,12 @@ def store_same_kind(b: Builder, target: ArrayValue, value: ArrayValue) -> None:
         raise NoRule("an output operand of lower rank than the result")
     secure_broadcast(b, target, value)
     b.node("store", (target.node, value.node), NOTHING)
+
+
+def depends_on_output(node: Node) -> bool:
+    """Whether an operation's bits depend on the memory that its result is written to: NumPy's products of complex numbers fuse a
+    multiplication only for some strides, and not where an operand is the output."""
+    return node.op == "ufunc" and node.attrs["name"] != "power" and follows_strides(str(node.attrs["name"]), str(node.attrs["loop"]))
 
 
 def astype(b: Builder, value: ArrayValue, code: str) -> ArrayValue:
