@@ -73,6 +73,13 @@ def splice(program: Program, sites: Iterable[SiteSpec], *, verify: bool = True) 
     return Spliced(assembled.fields.build(), tests)
 
 
+_RUNS_NOTHING: Final = frozenset(
+    ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLOSURE", "PUSH_NULL", "COPY",
+     "SWAP", "NOP", "RESUME", "KW_NAMES", "BUILD_TUPLE", "BUILD_LIST", "BUILD_SLICE", "MAKE_FUNCTION")
+)  # fmt: skip
+"""Instructions that run no Python code."""
+
+
 class _Label:
     """A place in the hit blocks that is not known yet."""
 
@@ -114,6 +121,7 @@ class _Splicer:
         self.sites = {s.index: s for s in sites}
         if len(self.sites) != len(sites):
             raise ValueError("two sites at one instruction")
+        self._landings = frozenset(end.target_index for s in sites for end in s.exits if end is not RETIRE)
         self.consts = _Constants(program.consts)
         self.out: list[ConcreteInstr] = []
         self.labels: list[tuple[int, _Label]] = []
@@ -160,6 +168,7 @@ class _Splicer:
         for index, instr in enumerate(original):
             spec = self.sites.get(index)
             behind = instr.name == "RESUME"
+            self._keep_line(index)
             self.entry.append(len(self.out))
             if spec is not None and not behind:
                 self._site(spec)
@@ -184,6 +193,16 @@ class _Splicer:
         for at, label in self.labels:
             self.out[at] = self.out[at]._replace(target=label.index)
         return self.program.edited(self.out, self.rows, tuple(self.consts.values))
+
+    def _keep_line(self, index: int) -> None:
+        """3.12 takes a jump's target for the start of a line, and forgets across a call of Python code that it is on that line already: a
+        tracer would see the line twice where a landing stands in mid-line behind a call. A NOP in between remembers."""
+        if self.table.version[:2] != (3, 12) or index not in self._landings or index == 0:
+            return
+        before, at = self.program.instrs[index - 1], self.program.instrs[index]
+        falls = before.opcode not in self.table.terminal
+        if falls and before.positions[0] == at.positions[0] and before.name not in _RUNS_NOTHING:
+            self._emit("NOP", 0, before)
 
     def _emit(self, name: str, arg: int, like: ConcreteInstr, target: int | _Label | None = None) -> int:
         at = len(self.out)
