@@ -12,7 +12,15 @@ T = TypeVar("T")
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _LITERALS = ("0", "1", "2", "3", "-1", "7", "10", "255", "-128", "1000003", "2147483648")
-_LARGE = ("9223372036854775807", "-9223372036854775808", "4611686018427387904", "10**19", "-(2**53) - 1", "9007199254740993")
+_LARGE = (
+    "9223372036854775807",
+    "-9223372036854775808",
+    "4611686018427387904",
+    "4611686018427387905",
+    "-4611686018427387905",
+    "-(2**53) - 1",
+    "9007199254740993",
+)
 _FLOATS = ("0.5", "1.5", "-0.25", "3.0", "0.0", "-0.0", "1e308", "GAIN", "INF", "NAN", "5e-324", "-1e-3", "BOX.gain", "2.0**53", "1e16")
 
 
@@ -81,7 +89,7 @@ class Expressions:
     def element(self, budget: int, flavour: str | None = None) -> str:
         """A NumPy scalar."""
         flavour = flavour or self.pick(*self.arrays.values())
-        if budget <= 0 or self.chance(30):
+        if budget <= 0 or self.chance(20):
             return self.one(flavour)
         return self._float_element(budget - 1) if flavour == "f" else self._integer_element(budget - 1)
 
@@ -123,11 +131,11 @@ class Expressions:
 
     def integer(self, budget: int) -> str:
         """A Python int."""
-        if budget <= 0 or self.chance(25):
+        if budget <= 0 or self.chance(15):
             names = ["i1", "i2", "n", "k", self.loop_variable(), self.loop_variable(), "i1"]
             if self.form == "closure":
                 names.append("c1")
-            return self.pick(*names, self.pick(*_LITERALS), self.pick(*_LARGE) if self.chance(25) else "1", "len(a)", "m.shape[0]", "LIMIT")
+            return self.pick(*names, self.pick(*_LITERALS), self.pick(*_LARGE) if self.chance(40) else "1", "len(a)", "m.shape[0]", "LIMIT")
         x, y = self.integer(budget - 1), self.integer(budget - 1)
         j = self.loop_variable()
         return self.maybe([
@@ -151,12 +159,12 @@ class Expressions:
             (1, lambda: f"sign({self.pick(x, self.one('f'))})"),
             (1, lambda: f"gcd({x} & 255, {y} & 63)"),
             (1, lambda: self.pick(f"power({j} & 3, 3)", f"factorial({j} & 3)", f"mix({x}, {y})", f"first_above(a, {x})")),
-            (1, lambda: f"({x} + {self.pick('t1', 'flag', '(n > 2)')})"),
+            (2, lambda: f"({x} {self.pick('+', '-', '*')} {self.pick('t1', 'flag', f'({self.condition(0)})', f'bool({y})')})"),
         ])  # fmt: skip
 
     def floating(self, budget: int) -> str:
         """A float, mostly Python's."""
-        if budget <= 0 or self.chance(25):
+        if budget <= 0 or self.chance(15):
             names = ["f1", "f2", "f1", "s", self.pick(*_FLOATS), f"float({self.pick('i1', self.loop_variable(), 'k')})"]
             if self.form == "closure":
                 names.append("c2")
@@ -164,13 +172,13 @@ class Expressions:
         x, y = self.floating(budget - 1), self.pick(self.floating(budget - 1), self.integer(0), self.floating(budget - 1))
         return self.maybe([
             (6, lambda: f"({x} {self.pick('+', '-', '*')} {y})"),
-            (2, lambda: f"{x} / {self.pick('2.0', '-4.0', '3', '(abs(f1) + 1.0)', y if self.chance(40) else '0.1')}"),
+            (2, lambda: f"{x} / {self.pick('2.0', '-4.0', '3', '(abs(f1) + 1.0)', y, 'f2')}"),
             (1, lambda: f"{self.integer(0)} / {self.pick('3', '-7', '1000003', 'n' if self.chance(40) else '2')}"),
             (1, lambda: f"-{x}"),
             (1, lambda: f"abs({x})"),
             (1, lambda: f"math.sqrt({self.pick(f'abs({x})', f'abs({x})', x if self.chance(20) else '2.0')})"),
             (1, lambda: f"math.fabs({x})"),
-            (1, lambda: f"{self.pick('min', 'max')}(float({x}), {self.pick('1.0', '-0.0', '0.5', 'NAN')})"),
+            (1, lambda: f"{self.pick('min', 'max')}(float({x}), {self.pick('1.0', '-0.0', '0.0', '-0.0', '0.5', 'NAN')})"),
             (1, lambda: f"({x} if {self.condition(budget - 1)} else {y})"),
             (1, lambda: f"clamp({x}, -1.0, 1e3)"),
             (1, lambda: f"mix({x}, {y})"),

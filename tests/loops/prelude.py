@@ -1,7 +1,7 @@
 """What every generated loop program begins with: functions that loops are followed into, and some that they are not."""
 
 PRELUDE = """\
-import contextlib, math, sys
+import contextlib, math, signal, sys
 import numpy as np
 
 LIMIT = 7
@@ -12,6 +12,7 @@ HALF = np.float32(0.5)
 COUNT = 0
 LOG = []
 TABLE = np.linspace(-1.0, 2.0, 5)
+WAIT = np.zeros(1)
 WEIGHTS = (2, 0.5, -3)
 
 class Box:
@@ -83,6 +84,15 @@ def bump(v, i):
 def noisy(v):
     LOG.append(len(LOG))
     return v
+
+def ring(number, frame):
+    WAIT[0] = 1
+
+def alarm_soon():
+    WAIT[0] = not hasattr(signal, "setitimer")
+    if not WAIT[0]:
+        signal.signal(signal.SIGVTALRM, ring)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.002)
 
 def counter(start):
     def step(by=1):

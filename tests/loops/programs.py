@@ -54,16 +54,55 @@ class Generator(Expressions):
     def augment(self) -> Statement:
         name = self.pick("i1", "i2", "f1", "f2", "x1", "f1")
         if name[0] == "i":
-            op = self.pick("+=", "-=", "+=", "^=", "|=", "&=", "//=", "%=", ">>=", "*=", "<<=")
-            value = {"//=": "3", "%=": self.pick("1000003", "-7"), ">>=": "1", "*=": self.pick("3", "-1", self.loop_variable()), "<<=": "5"}
+            grown = self.pick(
+                f"({name} << 5)", f"{name} * {self.loop_variable()}", f"{name} * 65599", f"({name} << {self.small_integer()})"
+            )
+            if self.chance(20):
+                return f"{name} = {grown} & {self.pick('0xffffffff', '0xff', '0x7fffffffffff')}"
+            op = self.pick("+=", "-=", "+=", "^=", "|=", "&=", "//=", "%=", ">>=")
+            value = {"//=": "3", "%=": self.pick("1000003", "-7"), ">>=": "1"}
             return f"{name} {op} {value.get(op) or self.integer(1)}"
         op = self.pick("+=", "-=", "+=", "*=", "/=")
         value_of = {"*=": self.pick("0.5", "-1.25", "2"), "/=": self.pick("2.0", "-3", "1e-3")}
         return f"{name} {op} {value_of.get(op) or self.anything(1)}"
 
+    def mixed_in(self) -> Statement:
+        """Something that every turn leaves a trace of."""
+        x, y, truth = self.floating(3), self.element(3, "f"), self.condition(2)
+        return self.pick(
+            f"i1 = (i1 * 31 + {self.integer(3)}) & 0xffffff",
+            f"i2 = i2 * 7 % 1000003 ^ {self.integer(3)} & 0xffff",
+            f"i2 = (i2 + ({self.integer(3)}) * 3) % -10007",
+            f"f1 = f1 * 0.5 + {x} if abs(f1) < 1e200 else 1.0",
+            f"f2 = {x} - f2 * 0.25 if f2 == f2 else 0.5",
+            f"x1 = {y} + x1 * 0.5 if x1 == x1 else -0.0",
+            f"f1 = min(float({x}), f1 + 1.0)",
+            f"i1 += {self.pick('t1', 'flag')}",
+            f"i2 = i2 * 2 % 1000003 + ({truth} or 0)" if self.chance(30) else f"i2 = i2 * 2 % 1000003 + bool({truth})",
+            f"i1 += 1 if {truth} else 2",
+            f"t1 = not t1 if {truth} else t1",
+            f"f1 += {y} if {truth} else {x}",
+            f"a[{self.index('a')}] = {y if self.arrays['a'] == 'f' else self.element(3, 'i')}",
+            f"b[{self.index('a')}] += {x if self.arrays['b'] == 'f' else self.small_integer()}",
+            f"m[{self.index('m0')}, {self.index('m1')}] = {y if self.arrays['m'] == 'f' else self.element(2, 'i')}",
+        )
+
+    def tidied(self) -> list[Statement]:
+        """Numbers out of hand would keep loops from running natively."""
+        i, f = self.pick("i1", "i2"), self.pick("f1", "f2")
+        most = self.pick("2**40", "2**62", "2**62", "1000")
+        return [
+            self.pick(
+                Block([(f"if not -{most} < {i} < {most}:", [f"{i} %= 1000003"])]),
+                Block([(f"if {f} != {f} or abs({f}) > 1e6:", [f"{f} = 0.5"])]),
+                f"{f} = {f} if abs({f}) < 1e300 else 1.5",
+                f"{i} &= 0x7fffffffffff",
+            )
+        ]
+
     def unpack(self) -> Statement:
         return self.pick(
-            "i1, i2 = i2, i1 + i2",
+            "i1, i2 = i2, (i1 + i2) % 10007",
             "f1, f2 = f2, f1",
             f"f1, x1 = x1, {self.floating(1)}",
             f"i1, f1 = {self.integer(1)}, {self.floating(1)}",
@@ -94,6 +133,30 @@ class Generator(Expressions):
             f"m[{row}][{column}] = {self.element(1, self.arrays['m'])}",
             f"row = m[{row}]\nf1 += first_above(row, {self.pick('0', '1', 'LIMIT')})",
             f"row = m[{row}]",
+        )
+
+    def vectors(self) -> Statement:
+        """A statement on slices."""
+        row, other, column = self.index("m0"), self.index("m0"), self.index("m1")
+        x, y, j = self.pick("a", "b"), self.pick("a", "b"), self.loop_variable()
+        op, number = self.pick("+=", "-=", "="), self.pick("f1", "2", "0.5", "s", self.one())
+        return self.pick(
+            f"m[{row}, :] {op} m[{other}] {self.pick('*', '-', '+', '/')} {number}",
+            f"m[{row}] {op} {number} * m[{other}]",
+            f"m[:, {column}] {op} {self.pick('a', 'b', 'a[::-1]', number)}",
+            f"{x}[1:] {op} {y}[:-1]",
+            f"{x}[{j}:] {op} {number}",
+            f"{x}[:{j} + 1] {op} {y}[:{j} + 1] * {y}[:{j} + 1]",
+            f"{x}[::-2] {op} {x}[::2]",
+            f"{x}[{j}:-1:2] = {number}",
+            f"{x}[-3:{j}] {op} -{y}[-3:{j}] + {number}",
+            f"m[1:, {j}:] = m[:-1, {j}:]",
+            f"m[{row}][{j}:] += m[{other}, {j}:] / (m[{row}, {j}:] - {number})",
+            f"x1 = np.dot(m[{row}], m[{other}])",
+            f"f1 += m[{row}, :{j}] @ m[{other}, :{j}]",
+            f"x1 = m[:, {column}] @ {x}",
+            f"row = m[{row}, {j}:]\nrow {op} {number}",
+            f"m[{row}], m[{other}] = m[{other}], m[{row}]",
         )
 
     def swap(self) -> Statement:
@@ -197,6 +260,7 @@ class Generator(Expressions):
         before_it: list[Statement] = []
         if not self.depth and self.chance(12):
             held = self.fresh("it")
+            text = self.pick(text, text, "a", "m[0]")
             before_it, text = [f"{held} = iter({text})"], held
         return before_it, f"for {j} in {text}:", (j, of)
 
@@ -204,14 +268,34 @@ class Generator(Expressions):
         w = self.fresh("w")
         if self.chance(50):
             start = self.pick("n", "5", "LIMIT", "k & 7", "len(a)")
-            test = self.pick(f"{w} > 0", f"{w} > 0", f"{w}", f"{w} > 0 and {self.condition(1)}", f"not {w} <= 0")
+            test = self.pick(f"{w} > 0", f"{w} > 0", f"{w}", f"{w} > 0 and ({self.condition(1)})", f"not {w} <= 0")
             return [f"{w} = {start}"], f"while {test}:", (w, "-")
-        test = self.pick(f"{w} < n", f"{w} < n", f"{w} < len(a) and {self.condition(1)}", f"0 <= {w} < n", f"{w} < 6 or False", "True")
+        test = self.pick(f"{w} < n", f"{w} < n", f"{w} < len(a) and ({self.condition(1)})", f"0 <= {w} < n", f"{w} < 6 or False", "True")
         return [f"{w} = {self.pick(0, 0, 1, -2)}"], f"while {test}:", (w, "+")
 
+    def over_array(self) -> tuple[list[Statement], str, tuple[str, str]]:
+        """A loop over elements or rows, which also counts."""
+        w = self.fresh("w")
+        what = self.pick(
+            ("e", "a", "a"), ("e", "b", "a"), ("row", "m", "m0"), ("e", "m[0]", "m1"), ("e", "a[1:]", "a"), ("row", "m.T", "m1")
+        )
+        return [f"{w} = {self.pick(-1, 0)}"], f"for {what[0]} in {what[1]}:", (w, what[2])
+
+    def element_statement(self, header: str) -> Statement:
+        if header.startswith("for row"):
+            return self.pick(
+                "f1 += row[-1]", "x1 = row[0]", "row[0] = f1", f"row += {self.pick('1', 'f1')}", "f2 = row_sum(m, 0)", "x1 = row @ row"
+            )
+        return self.pick(
+            "f1 += e", "x1 = e", "f1 = f1 * 0.5 + e", "f2 = f2 - e * 2 if e > 0 else f1", "a[0] = e", f"x1 = e {self.pick('<', '==')} f1"
+        )
+
     def loop(self) -> list[Statement]:
-        before, header, variable = self.header()
+        elements = self.chance(15)
+        before, header, variable = self.over_array() if elements else self.header()
         first: list[Statement] = []
+        if elements and variable is not None:
+            first = [f"{variable[0]} += 1", self.element_statement(header)]
         if variable is not None and variable[1] in "+-" and variable[1]:
             w, direction = variable
             first = [f"{w} {direction}= 1"]
@@ -221,7 +305,8 @@ class Generator(Expressions):
         if variable is not None:
             self.indices.append(variable)
         self.loops += 1
-        inner = first + self.body(self.chooser.integer(1, 4 if self.loops == 1 else 2))
+        inner = first + self.body(self.chooser.integer(3, 5) if self.loops == 1 else self.chooser.integer(1, 3))
+        inner += [statement for _ in range(2) if self.chance(60) for statement in self.tidied()]
         if self.chance(35):
             inner.insert(self.chooser.integer(len(first), len(inner)), self.control())
         self.loops -= 1
@@ -231,7 +316,7 @@ class Generator(Expressions):
         if self.chance(15):
             clauses.append(("else:", self.small_body(2)))
         out: list[Statement] = [*before, Block(clauses)]
-        if before and str(before[0]).startswith("it"):
+        if before and " = iter(" in str(before[0]):
             out.append(f"rest{self.names} = list({str(before[0]).split(' ')[0]})")
         return out
 
@@ -275,15 +360,16 @@ class Generator(Expressions):
     def result(self) -> str:
         names = ["i1", "f1", "x1", "a", "b", "m", "t1", "i2", "f2", "(i1, f1, x1)", "row", "a[-1:]"]
         picked = ", ".join(self.pick(*names) for _ in range(self.chooser.integer(1, 4)))
-        return self.pick(f"return {picked}", "return dict(locals())", "return here()", "return dict(locals())")
+        whole = "return dict(locals())"
+        return self.pick(whole, whole, f"return {picked}", whole, "return here()", whole)
 
     def program(self) -> LoopProgram:
         """The whole module."""
         self.form = self.pick(*("plain",) * 6, "closure", "generator", "method")
         body: list[Statement] = [
             "global COUNT",
-            f"i1 = {self.pick(0, 1, 'n', 'k', 2**40)}",
-            f"i2 = {self.pick(1, 3, -5, 'len(a)', 2**62)}",
+            f"i1 = {self.pick(0, 1, 'n', 'k', 2**40, 5, 7)}",
+            f"i2 = {self.pick(1, 3, -5, 'len(a)', 1, -2) if self.chance(85) else self.pick(2**62, -(2**63) + 9, 2**63 - 5)}",
             f"f1 = {self.pick(0.0, 0, 's', 1.5)}",
             f"f2 = {self.pick('s', 'GAIN', -2.0, 'NAN')}",
             f"x1 = {self.pick('s', 0, 'a[0]' if self.chance(20) else 0.5, 'flag')}",
@@ -296,6 +382,8 @@ class Generator(Expressions):
             body += self.wrapped() if self.chance(20) else self.loop()
             if self.chance(25):
                 body += self.after()
+            if self.chance(3):
+                body += ["alarm_soon()", Block([("while WAIT[0] == 0:", ["i2 = (i2 + 1) & 0"])])]
         last = self.result()
         if self.form == "generator":
             last = "yield " + last.removeprefix("return ")
@@ -341,33 +429,27 @@ class Generator(Expressions):
             "short": 0,
             "arguments": {"k": "3", "s": "1.5", "o": "None", "flag": "False"},
         }
-        plan = [first] * 3 + [self._varied(first) for _ in range(3)] + [first, self._varied(first)]
+        plan = [first] * 2 + [self._varied(first) for _ in range(6)]
         return [self._call(number, spec) for number, spec in enumerate(plan)]
 
     def _varied(self, first: dict[str, Any]) -> dict[str, Any]:
         spec: dict[str, Any] = {**first, "arguments": dict(first["arguments"])}
-        what = self.pick(
-            "size", "layout", "values", "values", "arguments", "arguments", "dtype", "alias", "environment", "short", "everything"
-        )
-        if what in ("size", "everything"):
+        spec["values"] = self.pick("plain", "plain", "plain", "edge", "edge", "zero", "nan", "unit")
+        if self.chance(20):
             spec["n"], spec["p"] = self.pick(0, 1, 2, 6, 12, 30), self.pick(1, 2, 3, 6, 0)
-        if what in ("layout", "everything"):
+        if self.chance(20):
             spec["layouts"] = [self.pick(*LAYOUTS) for _ in "abm"]
-        if what in ("dtype", "everything"):
+        if self.chance(12):
             spec["dtypes"] = [self.pick(*_OTHER_DTYPES) if self.chance(60) else dtype for dtype in first["dtypes"]]
-        if what in ("values", "dtype", "everything"):
-            spec["values"] = self.pick("edge", "zero", "unit", "nan", "edge")
-        if what == "alias":
+        elif self.chance(12):
             spec["alias"] = self.pick("same", "view", "reversed", "overlapping", "overlapping")
-        if what in ("environment", "everything"):
-            spec["environment"] = self.pick("error", "default", "ignore", "raise", "call", "trace", "profile")
-            spec["values"] = self.pick("edge", "zero", "plain")
-        if what in ("short", "everything"):
-            spec["short"] = self.pick(1, 1, -1, 3)
-        if what in ("arguments", "everything"):
-            for name, values in (("k", _COUNTS), ("s", _SCALARS), ("o", _OPTIONALS), ("flag", ("True", "False"))):
-                if self.chance(50):
-                    spec["arguments"][name] = self.pick(*values)
+        if self.chance(15):
+            spec["environment"] = self.pick("error", "default", "ignore", "raise", "raise", "call", "trace", "profile")
+        if self.chance(25):
+            spec["short"] = self.pick(1, 1, 1, -1, 3)
+        for name, values in (("k", _COUNTS), ("s", _SCALARS), ("o", _OPTIONALS), ("flag", ("True", "False"))):
+            if self.chance(20):
+                spec["arguments"][name] = self.pick(*values)
         return spec
 
     def _call(self, number: int, spec: dict[str, Any]) -> str:

@@ -21,7 +21,9 @@ class ByValue(Snapshot):
     def walk(self, path: str, obj: Any) -> None:
         if isinstance(obj, FunctionType) and obj.__closure__ is None:
             self.add(path, obj.__name__)  # the prelude's
-        elif type(obj) in (int, float) or isinstance(obj, np.generic):
+        elif type(obj) is int:
+            self.add(path, f"int {obj:#x}")
+        elif type(obj) is float or isinstance(obj, np.generic):
             self._describer(obj)(path, type(obj).__qualname__, obj)
         else:
             super().walk(path, obj)
