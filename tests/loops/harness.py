@@ -27,6 +27,11 @@ def loop_hits(function: Any) -> int:
     """How often whole loops of a function ran native."""
     unit = units.unit_of(function.__code__)
     assert unit is not None
+    return hits_of(unit)
+
+
+def hits_of(unit: units.Unit) -> int:
+    """How often whole loops of a unit ran native."""
     hits = 0
     for generation in unit._alive:
         for index, site in generation.sites.items():

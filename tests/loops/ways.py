@@ -14,6 +14,8 @@ from differential.observe import How
 from differential.snapshot import Snapshot
 from tierup.engine import units
 
+from .harness import hits_of
+
 
 class ByValue(Snapshot):
     """Numbers are what they are worth: a loop makes new objects of those that it leaves behind."""
@@ -37,7 +39,6 @@ class Observed:
     """How often whole loops ran for a program."""
 
     path: Path
-    compiled: int = 0
     runs: int = 0
 
     def watched(self, how: How = JITTED) -> How:
@@ -46,6 +47,4 @@ class Observed:
 
     def _count(self) -> None:
         own = [unit for unit in units.all_units() if unit.filename == str(self.path)]
-        loops = [spec for unit in own for state in unit.sites.values() for spec in state.specs if spec.graph is None]
-        self.compiled += len(loops)
-        self.runs += sum(spec.compiled.plan.runs for spec in loops)
+        self.runs += sum(hits_of(unit) for unit in own)
