@@ -71,7 +71,7 @@ def _no_bounds(patch: pytest.MonkeyPatch) -> None:
         index, let = numbers.index_of(t, value), t.fn.let
         return let(f"select i1 {let(f'icmp slt i64 {index}, 0')}, i64 {let(f'add i64 {index}, {length}')}, i64 {index}")
 
-    patch.setattr(memory, "_wrapped", wrapped)
+    patch.setattr(memory, "wrapped", wrapped)
 
 
 @_fault("a result that is not finite is not noticed")
@@ -181,14 +181,14 @@ def _last_of_equals(patch: pytest.MonkeyPatch) -> None:
 
 @_fault("a negative index counts from the last but one")
 def _wrap_wrong(patch: pytest.MonkeyPatch) -> None:
-    original = memory._wrapped
+    original = memory.wrapped
 
     def wrapped(t: Tracer, value: Value, length: str) -> str:
         index, let = numbers.index_of(t, value), t.fn.let
         moved = let(f"select i1 {let(f'icmp slt i64 {index}, -1')}, i64 {let(f'add i64 {index}, 1')}, i64 {index}")
         return original(t, Value("int", None, (moved,)), length)
 
-    patch.setattr(memory, "_wrapped", wrapped)
+    patch.setattr(memory, "wrapped", wrapped)
 
 
 @_fault("the last turn of a range is left out")

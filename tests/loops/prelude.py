@@ -79,7 +79,7 @@ def set_at(v, i, value):
 
 def bump(v, i):
     v[i] += 1
-    return v[i]
+    return v[i + 1]
 
 def noisy(v):
     LOG.append(len(LOG))

@@ -77,6 +77,7 @@ class Generator(Expressions):
             f"f2 = {x} - f2 * 0.25 if f2 == f2 else 0.5",
             f"x1 = {y} + x1 * 0.5 if x1 == x1 else -0.0",
             f"f1 = min(float({x}), f1 + 1.0)",
+            f"f2 = f1 / {self.pick(self.loop_variable(), 'f2', 'i1')}",
             f"i1 += {self.pick('t1', 'flag')}",
             f"i2 = i2 * 2 % 1000003 + ({truth} or 0)" if self.chance(30) else f"i2 = i2 * 2 % 1000003 + bool({truth})",
             f"i1 += 1 if {truth} else 2",
@@ -429,7 +430,7 @@ class Generator(Expressions):
             "short": 0,
             "arguments": {"k": "3", "s": "1.5", "o": "None", "flag": "False"},
         }
-        plan = [first] * 2 + [self._varied(first) for _ in range(6)]
+        plan = [first] * 2 + [self._varied(first) for _ in range(5)] + [first] * 2
         return [self._call(number, spec) for number, spec in enumerate(plan)]
 
     def _varied(self, first: dict[str, Any]) -> dict[str, Any]:

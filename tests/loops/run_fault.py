@@ -19,7 +19,7 @@ from loops.faults import FAULTS
 from loops.programs import from_seed
 from loops.ways import JITTED
 
-SECONDS = 20
+SECONDS = 10
 """For one program; it takes less than one."""
 
 

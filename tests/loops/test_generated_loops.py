@@ -19,7 +19,7 @@ from differential.reduce import reduced
 from .programs import LoopProgram, from_seed, strategy
 from .ways import JITTED, Observed
 
-PROGRAMS = int(os.environ.get("TIERUP_LOOPS", "100"))
+PROGRAMS = int(os.environ.get("TIERUP_LOOPS", "40"))
 FIRST_SEED = int(os.environ.get("TIERUP_LOOPS_SEED", "0"))
 CHUNKS = 5
 MANY = 0.8
