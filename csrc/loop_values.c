@@ -62,7 +62,7 @@ PyObject *box_sequence_iterator(PyObject *sequence, const Slot *position)
 
 int load_list_iterator(Slot *first, PyObject *iterator)
 {
-    PyObject *list = shim_seqiter_read(iterator, &first[1].i);
+    PyObject *list = Py_REFCNT(iterator) > OWN_REFERENCES ? NULL : shim_seqiter_read(iterator, &first[1].i);
     first[0].i = (int64_t)(intptr_t)list;
     return list != NULL && PyList_CheckExact(list) ? OK : MISS;
 }

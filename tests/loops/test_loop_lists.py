@@ -199,3 +199,26 @@ def test_references_stay_even() -> None:
     for _ in range(50):
         jitted(rows, 7)
     assert [sys.getrefcount(rows), sys.getrefcount(rows[0]), sys.getrefcount(rows[1])] == before
+
+
+def test_an_iterator_over_a_list_that_others_hold() -> None:
+    def f(values: Any) -> Any:
+        it = iter(values)
+        seen = 0
+        for x in it:
+            seen += x
+            if x == 3:
+                seen += next(it) * 100
+        return seen, list(it)
+
+    def g(values: Any) -> Any:
+        it = iter(values)
+        seen = 0
+        for x in it:
+            seen += x
+            if x == 3:
+                break
+        return seen, list(it)
+
+    check(f, ([1, 2, 3, 4, 5],), loops=0)
+    check(g, ([1, 2, 3, 4, 5],), loops=0)
