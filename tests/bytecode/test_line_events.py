@@ -30,6 +30,11 @@ a = A()
 b = a + 1 + (a + 2) + a[1] + a[2]
 for i in range(2):
     z = g(i) + g(i); w = g(w)
+def h(v):
+    for j in range(2):
+        yield v * j
+    k = (yield) or (yield 3)
+u = list(h(3))
 """
 
 

@@ -75,7 +75,7 @@ def splice(program: Program, sites: Iterable[SiteSpec], *, verify: bool = True) 
 
 _RUNS_NOTHING: Final = frozenset(
     ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLOSURE", "PUSH_NULL", "COPY",
-     "SWAP", "NOP", "RESUME", "KW_NAMES", "BUILD_TUPLE", "BUILD_LIST", "BUILD_SLICE", "MAKE_FUNCTION")
+     "SWAP", "NOP", "KW_NAMES", "BUILD_TUPLE", "BUILD_LIST", "BUILD_SLICE", "MAKE_FUNCTION")
 )  # fmt: skip
 """Instructions that run no Python code."""
 
