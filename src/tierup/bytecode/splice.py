@@ -195,12 +195,15 @@ class _Splicer:
         return self.program.edited(self.out, self.rows, tuple(self.consts.values))
 
     def _keep_line(self, index: int) -> None:
-        """3.12 takes a jump's target for the start of a line, and forgets across a call of Python code that it is on that line already: a
-        tracer would see the line twice where a landing stands in mid-line behind a call. A NOP in between remembers."""
-        if self.table.version[:2] != (3, 12) or index not in self._landings or index == 0:
+        """CPython takes a jump's target for the start of a line, and forgets across a yield (3.12 also across a call of Python code) that it is
+        on that line already: a tracer would see the line twice where a landing stands in mid-line behind one. A NOP in between remembers."""
+        if self.table.version < (3, 12) or index not in self._landings or index == 0:
             return
         before, at = self.program.instrs[index - 1], self.program.instrs[index]
-        falls = before.opcode not in self.table.terminal
+        if self.table.version >= (3, 13) and before.name != "RESUME":
+            return
+        # Where the original jumps to itself, a tracer sees the line twice there, too.
+        falls = before.opcode not in self.table.terminal and index not in self.program.jump_targets
         if falls and before.positions[0] == at.positions[0] and before.name not in _RUNS_NOTHING:
             self._emit("NOP", 0, before)
 
