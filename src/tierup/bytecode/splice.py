@@ -195,7 +195,7 @@ class _Splicer:
         return self.program.edited(self.out, self.rows, tuple(self.consts.values))
 
     def _keep_line(self, index: int) -> None:
-        """CPython takes a jump's target for the start of a line, and forgets across a yield (3.12 also across a call of Python code) that it
+        """CPython takes a jump's target for the start of a line, and forgets across a yield (3.12 also across a call of Python) that it
         is on that line already: a tracer would see the line twice where a landing stands in mid-line behind one. A NOP remembers."""
         if self.table.version < (3, 12) or index not in self._landings or index == 0:
             return
