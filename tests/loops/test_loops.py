@@ -231,6 +231,17 @@ def test_math_and_conversions() -> None:
     check(f, (np.array([1.5, -2.25, 0.0, 9.0]),), (np.array([1.0, np.inf]),), (np.array([np.nan, 1e300]),))
 
 
+def test_min_and_max_of_arguments_and_others() -> None:
+    def f(a: Any, n: int, x: float) -> Any:
+        total, most = 0, 0.0
+        for i in range(10):
+            total += min(n, i) - max(i, n, 3)
+            most = max(x, most + 0.5)
+        return total, most
+
+    check(f, (np.arange(2.0), 4, 1.5), (np.arange(2.0), 20, -3.0))
+
+
 def test_library_functions_of_scalars() -> None:
     def f(a: Any) -> Any:
         trace = 0.0

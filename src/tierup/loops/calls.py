@@ -71,7 +71,7 @@ def _extreme(symbol: str) -> Rule:
         best = numbers.number(args[0])
         for arg in args[1:]:
             value = numbers.number(arg)
-            if value.key != best.key or value.kind not in ("int", "float", "numpy"):
+            if (value.kind, value.detail) != (best.kind, best.detail) or value.kind not in ("int", "float", "numpy"):
                 raise Refused(f"min or max of {best.kind} and {value.kind}")
             better = numbers.compare(t, symbol, value, best).one
             of = t.types(value)[0]
