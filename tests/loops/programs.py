@@ -249,7 +249,7 @@ class Generator(Expressions):
         whole = [("range(n)", "a"), ("range(len(a))", "a"), ("range(len(a) - 1, -1, -1)", "a"), ("range(m.shape[0])", "m0")]
         part = [
             ("range(1, n)", "a"), ("range(m.shape[1])", "m1"), ("range(0, n, 2)", "a"), ("range(n - 1, 0, -2)", "a"),
-            ("range(-len(a), len(a))", "a"), (f"range({before}, len(a))", "a"), (f"range({before} + 1)", ""), ("range(4)", ""),
+            ("range(-len(a), len(a))", "a"), (f"range({before}, len(a))", "a"), (f"range({before} % 7 + 1)", ""), ("range(4)", ""),
             ("range(k % 5)", ""), ("range(LIMIT)", ""), ("range(3, -4, -3)", ""), ("range(min(n, 4))", "a"),
             (f"range(-3, {self.small_integer()})", ""), ("range(i1 & 3, 6, (i2 & 1) + 1)", ""), ("range(3, 3)", ""),
             (f"range(int({self.element(0, 'i')}) & 3)", ""),
