@@ -202,7 +202,7 @@ class Expressions:
             case "t":
                 return self.condition(budget) if self.chance(70) else f"bool({self.anything(0)})"
             case "f":
-                return self.floating(budget) if self.chance(60) else self.element(budget, "f")
+                return self.floating(budget) if self.chance(85) else self.element(budget, "f")
         return self.anything(budget)
 
     # ---- truth values

@@ -40,6 +40,8 @@ class LoopProgram(Program):
 class Generator(Expressions):
     """Builds one program from a chooser's decisions."""
 
+    loose: bool = False
+    """Also statements that are compiled only under conditions."""
     wild: bool = False
     """Also statements at which a loop must be left or that are not compiled."""
     form: str = "plain"
@@ -73,16 +75,16 @@ class Generator(Expressions):
             f"i1 = (i1 * 31 + {self.integer(3)}) & 0xffffff",
             f"i2 = i2 * 7 % 1000003 ^ {self.integer(3)} & 0xffff",
             f"i2 = (i2 + ({self.integer(3)}) * 3) % -10007",
-            f"f1 = f1 * 0.5 + {x} if abs(f1) < 1e200 else 1.0",
-            f"f2 = {x} - f2 * 0.25 if f2 == f2 else 0.5",
-            f"x1 = {y} + x1 * 0.5 if x1 == x1 else -0.0",
-            f"f1 = min(float({x}), f1 + 1.0)",
-            f"f2 = f1 / {self.pick(self.loop_variable(), 'f2', 'i1')}",
+            f"f1 = float(f1 * 0.5 + {x}) if abs(f1) < 1e200 else 1.0",
+            f"f2 = float({x} - f2 * 0.25) if f2 == f2 else 0.5",
+            f"x1 = {y} + x1 * 0.5" if self.chance(50) else f"x1 = float({y})",
+            f"f1 = min(float({x}), float(f1) + 1.0)",
+            f"f2 = float(f1 / {self.pick(self.loop_variable(), 'f2', 'i1')})",
             f"i1 += {self.pick('t1', 'flag')}",
             f"i2 = i2 * 2 % 1000003 + ({truth} or 0)" if self.chance(30) else f"i2 = i2 * 2 % 1000003 + bool({truth})",
             f"i1 += 1 if {truth} else 2",
             f"t1 = not t1 if {truth} else t1",
-            f"f1 += {y} if {truth} else {x}",
+            f"f1 += float({y} if {truth} else {x})",
             f"a[{self.index('a')}] = {y if self.arrays['a'] == 'f' else self.element(3, 'i')}",
             f"b[{self.index('a')}] += {x if self.arrays['b'] == 'f' else self.small_integer()}",
             f"m[{self.index('m0')}, {self.index('m1')}] = {y if self.arrays['m'] == 'f' else self.element(2, 'i')}",
@@ -339,15 +341,9 @@ class Generator(Expressions):
         return [Block(clauses)]
 
     def statement(self) -> list[Statement]:
-        simple = [
-            (10, self.assign),
-            (8, self.augment),
-            (3, self.unpack),
-            (9, self.store),
-            (3, self.rows),
-            (1, self.swap),
-            (2, self.called_store),
-        ]
+        simple = [(8, self.assign), (12, self.mixed_in), (8, self.augment), (3, self.unpack), (9, self.store), (3, self.rows)]
+        if self.loose:
+            simple += [(4, self.vectors), (2, self.swap), (4, self.called_store)]
         compound = [(5, self.branch)]
         if self.wild:
             simple.append((4, self.unsupported))
@@ -379,7 +375,7 @@ class Generator(Expressions):
         if self.chance(70):
             body += ["row = None"]
         for _ in range(self.pick(1, 1, 1, 2)):
-            self.wild = self.chance(20)
+            self.wild, self.loose = self.chance(12), self.chance(40)
             body += self.wrapped() if self.chance(20) else self.loop()
             if self.chance(25):
                 body += self.after()
