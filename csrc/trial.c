@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-enum { PERIODS = 4, BLOCKS = 12, PATIENCE = 256, AGAIN_AFTER = 16 };
+enum { PERIODS = 4, BLOCKS = 12, PATIENCE = 256, AGAIN_IF_CLEAR = 64, AGAIN_IF_NOT = 4 };
 
 struct Trial {
     void *frame;
@@ -91,12 +91,14 @@ static Verdict verdict(const Trial *t)
     return n == BLOCKS || t->slower == 0 || t->visits > PATIENCE ? FAST : UNDECIDED;
 }
 
+/* Where the blocks do not agree, the next trial comes sooner. */
 static void end_trial(Site *site, bool slow)
 {
+    uint64_t factor = site->trial->slower == 0 ? AGAIN_IF_CLEAR : AGAIN_IF_NOT;
     PyMem_Free(site->trial);
     site->trial = NULL;
     site->slow = slow;
-    site->trial_at = slow || site->hits > UINT64_MAX / AGAIN_AFTER ? UINT64_MAX : site->hits * AGAIN_AFTER;
+    site->trial_at = slow || site->hits > UINT64_MAX / factor ? UINT64_MAX : site->hits * factor;
 }
 
 bool trial_visit(Site *site, const FrameView *frame)
