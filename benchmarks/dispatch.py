@@ -32,12 +32,10 @@ def warm(function: Any, *args: Any) -> Any:
 
 
 def many_specialisations(number: int) -> tuple[Any, Any]:
-    """A compiled function that has met so many kinds of argument, and the last one of them."""
+    """A compiled function that has met so many kinds of argument, and the last one of them: ten float64."""
     compiled = tierup.jit(twice_and_one)
-    kinds = list(itertools.product(("f8", "f4", "i8", "i4", "i2", "u4", "u2", "u8", "c16"), (1, 2, 3, 4)))[:number]
-    x = None
-    for dtype, rank in kinds:
-        x = np.ones((2,) * rank, dtype)
+    kinds = list(itertools.product(("c16", "f4", "i8", "i4", "i2", "u4", "u2", "u8"), (1, 2, 3, 4)))[: number - 1]
+    for x in (*(np.ones((2,) * rank, dtype) for dtype, rank in kinds), np.linspace(0, 1, 10)):
         for _ in range(100):
             compiled(x)
     return compiled, x
