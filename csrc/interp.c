@@ -729,6 +729,7 @@ int plan_execute(PlanObject *p, Lookup *lookup, PyObject *const *values, Py_ssiz
         PyMem_Free(memory);
     Py_DECREF(p);
     *end = run.end;
+    p->left += status == MISS;
     if (status == MISS && run.looped) {
         PyErr_NoMemory();
         return -1;

@@ -203,6 +203,7 @@ static void plan_dealloc(PlanObject *p)
 
 static PyMemberDef plan_members[] = {
     {"runs", T_ULONGLONG, offsetof(PlanObject, runs), READONLY, "Executions, misses included."},
+    {"left", T_ULONGLONG, offsetof(PlanObject, left), READONLY, "Runs that were misses, for whatever reason."},
     {"alarms", T_ULONGLONG, offsetof(PlanObject, alarms), READONLY, "Misses because of a floating-point flag."},
     {NULL},
 };

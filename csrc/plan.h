@@ -192,8 +192,8 @@ typedef struct {
     Slot *image;
     PlanEnd *ends; /* where it may leave off: one, or as many as EXIT operations name */
     int nends;
-    Direct *direct; /* NULL: the plan has not that form */
-    uint64_t runs, alarms;
+    Direct *direct;              /* NULL: the plan has not that form */
+    uint64_t runs, alarms, left; /* left: runs that were misses, alarms among them */
 } PlanObject;
 
 enum {

@@ -163,6 +163,8 @@ class Plan:
     """Executions, misses included."""
     alarms: int
     """Misses because of a floating-point flag."""
+    left: int
+    """Runs that were misses, for whatever reason."""
 
 def dot_function(type_number: int) -> int | None:
     """Address of NumPy's dot product of two vectors of that type, None if it has none."""

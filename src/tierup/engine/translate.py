@@ -274,7 +274,7 @@ def _alarmed(unit: Unit, state: SiteState, site: _core.Site) -> bool:
     """The same region again: its checks hold but it left at run time (an overflow, a floating-point alarm). If that is not rare, wait, ever
     longer."""
     plans = [spec.compiled.plan for spec in state.specs if spec.graph is not None]
-    if sum(plan.runs for plan in plans) > _RARE_ALARMS * (1 + sum(plan.alarms for plan in plans)):
+    if sum(plan.runs for plan in plans) > _RARE_ALARMS * (1 + sum(plan.left for plan in plans)):
         site.countdown = _RARE_ALARMS
         return False
     state.failures += 1
