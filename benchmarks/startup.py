@@ -1,6 +1,8 @@
 """Programs that tierup has no business with: start-up time of `tierup run`, and the speed of plain Python code under it.
 
-python benchmarks/startup.py
+    python benchmarks/startup.py [--programs fib,JSON] [--seconds 5]
+
+--seconds: how long the timed work of a plain program takes at least under plain Python; a fifth of that comes before as a warm-up.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ STARTS = {
 TIMED = """
 import time
 {body}
-work()
+for _ in range({warm_up}):
+    work()
 start = time.perf_counter()
-work()
+for _ in range({rounds}):
+    work()
 print(time.perf_counter() - start)
 """
 
@@ -108,16 +112,40 @@ def reported(command: list[str]) -> float:
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def timed(body: str, rounds: int) -> str:
+    return TIMED.format(body=body, rounds=rounds, warm_up=max(1, rounds // 5))
+
+
+def rounds_for(body: str, script: Path, command: list[str], seconds: float) -> int:
+    """How often a program repeats its work to take that long."""
+    rounds = 1
+    while True:
+        script.write_text(timed(body, rounds))
+        needed = reported(command)
+        if needed >= seconds:
+            return rounds
+        rounds = max(rounds + 1, int(rounds * min(1.1 * seconds / needed, 100)))
+
+
 def main() -> None:
-    options = arguments(__doc__).parse_args()
+    parser = arguments(__doc__)
+    parser.add_argument("--programs", metavar="NAME,…", help="only these (all)")
+    parser.add_argument("--seconds", type=float, default=0.0, help="of the timed work of plain Python code (one round)")
+    options = parser.parse_args()
+    wanted = options.programs.split(",") if options.programs else [*STARTS, *STEADY]
+    if unknown := [name for name in wanted if name not in STARTS and name not in STEADY]:
+        parser.error(f"no program {unknown[0]!r}; there are: {', '.join([*STARTS, *STEADY])}")
     rows, steady, results = [], [], {}
     with tempfile.TemporaryDirectory() as folder:
         script = str(Path(folder) / "script.py")
         commands = [sys.executable, script], [sys.executable, "-m", "tierup", "run", script]
-        for name, text in [*STARTS.items(), *STEADY.items()]:
+        for name in wanted:
             progress(name)
             is_start = name in STARTS
-            Path(script).write_text(text if is_start else TIMED.format(body=text))
+            if is_start:
+                Path(script).write_text(STARTS[name])
+            else:
+                rounds_for(STEADY[name], Path(script), commands[0], options.seconds)
             measure = wall if is_start else reported
             times: tuple[list[float], list[float]] = ([], [])
             for command in commands:
@@ -131,9 +159,11 @@ def main() -> None:
             row = (name, time_text(found.plain), time_text(found.ours))
             rows.append((*row, added)) if is_start else steady.append((*row, str(found)))
     progress("")
-    print_table("start-up (wall time of the process)", ("program", "python", "tierup run", "added"), rows)
-    print()
-    print_table("plain Python code, second run of its work", ("program", "python", "tierup run", "times as fast"), steady)
+    if rows:
+        print_table("start-up (wall time of the process)", ("program", "python", "tierup run", "added"), rows)
+        print()
+    if steady:
+        print_table("plain Python code after a warm-up", ("program", "python", "tierup run", "times as fast"), steady)
     write_json(options.json, results)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import math
 import signal
 import sys
@@ -14,6 +15,8 @@ import numpy as np
 import pytest
 
 import tierup
+from tierup.capture.executor import Executor
+from tierup.loops.tracer import Tracer
 from tierup.runtime import events
 
 from .harness import check, described, grid, loops_of, outcome
@@ -240,6 +243,99 @@ def test_min_and_max_of_arguments_and_others() -> None:
         return total, most
 
     check(f, (np.arange(2.0), 4, 1.5), (np.arange(2.0), 20, -3.0))
+
+
+def _same(*values: Any) -> list[list[bool]]:
+    return [[a is b for b in values] for a in values]
+
+
+@pytest.mark.parametrize("x, y, z", [(1.5, 2.5, 3.5), (2.5, 1.5, 0.5), (2.5, 2.5, 2.5), (0.0, -0.0, 0.0)])
+def test_min_and_max_return_an_argument_itself(x: float, y: float, z: float) -> None:
+    def two(x: float, y: float, n: int) -> Any:
+        least = 0.0
+        for _ in range(n):
+            least = min(x, y)
+        return least, _same(least, x, y)
+
+    def three(x: float, y: float, z: float, n: int) -> Any:
+        most = 0.0
+        for _ in range(n):
+            most = max(x, y, z)
+        return most, _same(most, x, y, z)
+
+    def changing(x: float, z: float, n: int) -> Any:
+        last = 0.0
+        for _ in range(n):
+            z = z * 1.25
+            last = min(x, z)
+        return last, _same(last, x, z)
+
+    check(two, (x, y, 50))
+    check(three, (x, y, z, 50))
+    check(changing, (x, z, 1), (x, z, 50))
+
+
+def test_a_running_extreme_may_stay_the_object_it_was() -> None:
+    def f(a: Any, x: float) -> Any:
+        best, last = x, 0.0
+        for i in range(len(a)):
+            last = float(a[i]) * 2.0
+            best = max(best, last)
+        return best, last, _same(best, last, x)
+
+    jitted = check(f, (np.arange(50.0), 300.0), (np.arange(50.0), 3.0), (-np.arange(50.0), -1.0))
+    assert loops_of(jitted) == 1
+
+
+def test_a_chosen_value_in_a_condition_and_a_call() -> None:
+    def larger(p: float, q: float) -> Any:
+        r = max(p, q)
+        return r
+
+    def f(x: float, y: float, n: int) -> Any:
+        out = 0.0
+        for i in range(n):
+            out = max(x, y) if i % 2 else min(x, y)
+        return out, _same(out, x, y)
+
+    def g(x: float, y: float, n: int) -> Any:
+        out = 0.0
+        for _ in range(n):
+            out = larger(min(x, y), x)
+        return out, _same(out, x, y)
+
+    for function in (f, g):
+        check(function, (1.5, 2.5, 50), (1.5, 2.5, 51), (2.5, 1.5, 50), (2.5, 1.5, 51))
+
+
+def test_variables_that_hold_one_number_still_do_where_ways_meet() -> None:
+    def f(n: int) -> Any:
+        x, y, larger = 1.5, 2.5, 0.0
+        for _ in range(n):
+            x, y = x * 1.5, y * 1.25
+            if x > y:  # noqa: SIM108 - where variables meet, not where the stack does
+                larger = x
+            else:
+                larger = y
+        return x, y, larger, _same(x, y, larger)
+
+    check(f, (3,), (60,))
+
+
+def test_variables_that_hold_one_view_still_do_where_ways_meet() -> None:
+    def f(a: Any, n: int) -> Any:
+        v, w = a[0], a[1]
+        kept = v
+        for i in range(n):
+            v, w = a[i], a[i + 1]
+            if i % 3 == 0:  # noqa: SIM108
+                kept = v
+            else:
+                kept = w
+            v[0] += 1.0
+        return v, w, kept, _same(v, w, kept)
+
+    check(f, (np.zeros((40, 3)), 36), (np.zeros((40, 3)), 37))
 
 
 def test_library_functions_of_scalars() -> None:
@@ -504,3 +600,22 @@ def test_a_loop_that_is_left_again_and_again_is_dropped() -> None:
     assert not loops_of(jitted)
     assert any(event.reason == "the loop is left too often" for event in events.recent("abandoned"))
     assert jitted(np.ones(5)) == 1.0
+
+
+def test_nothing_of_a_translation_outlives_it() -> None:
+    """A reference cycle would keep the frame's values, and the loop, entered again, would see that others hold what it moves."""
+
+    def f(a: Any, n: int) -> Any:
+        total = 0.0
+        for i in range(1, n):
+            a[i, 1:] = a[i - 1, 1:] * 0.5 + a[i, 1:]
+            total = max(total, float(a[i, 0]))
+        return total
+
+    gc.collect()
+    gc.disable()
+    try:
+        check(f, (grid(12), 12))
+        assert not [found for found in gc.get_objects() if isinstance(found, Tracer | Executor)]
+    finally:
+        gc.enable()

@@ -129,12 +129,13 @@ def _attempt(unit: Unit, state: SiteState, site: _core.Site, live: _core.LiveFra
     state.attempts += 1
     line = unit.line(state.index)
     events.record("attempt", "hot site", unit.filename, line, unit.name)
-    if whole_loops.attempt(unit, state, live, library, generation, _listing_of):
+    allowed = generation.targets(state.index) if state.in_loop or unit.is_module else None
+    request = _request(unit, state, live, allowed)
+    if whole_loops.attempt(unit, state, request, library):
         site.countdown = unit.countdown(state)
         return True
-    allowed = generation.targets(state.index) if state.in_loop or unit.is_module else None
     with stats.timed("capture"):
-        outcome = capture(_request(unit, state, live, allowed), library)
+        outcome = capture(request, library)
     _note_stop(unit, state, outcome.stop)
     judged = stress.mode() is None and unit.options.min_graph_size > 0
     if judged and isinstance(outcome, Captured) and not pays(outcome.graph, outcome.guards):

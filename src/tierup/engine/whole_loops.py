@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
-from tierup import _core
 from tierup.bytecode.flow import Loop
-from tierup.bytecode.listing import Listing
 from tierup.bytecode.splice import Exit
 from tierup.capture.executor import Request
 from tierup.engine import places, stress
-from tierup.engine.units import Generation, SiteState, Specialisation, Unit
+from tierup.engine.units import SiteState, Specialisation, Unit
 from tierup.guards.lower import ExpressionTable, lower_checks
 from tierup.loops.compile import CompiledLoop, compile_loop
 from tierup.loops.values import Refused
@@ -23,14 +19,7 @@ _MAX_LOOPS = 16
 """Specialisations of one loop."""
 
 
-def attempt(
-    unit: Unit,
-    state: SiteState,
-    live: _core.LiveFrame,
-    library: Any,
-    generation: Generation,
-    listing_of: Callable[[Unit, FunctionType], Listing | None],
-) -> bool:
+def attempt(unit: Unit, state: SiteState, request: Request, library: Any) -> bool:
     """Compile the loop that begins at the site for the values in the frame. True: a specialisation was installed."""
     loop = places.loop_at(unit.listing, unit.flow, state.index)
     done = [spec for spec in state.specs if spec.graph is None]
@@ -38,10 +27,9 @@ def attempt(
         return False
     if state.exprs is None:
         state.exprs = ExpressionTable()
-    request = _request(unit, state, live, generation.targets(state.index), listing_of)
     try:
         with stats.timed("compile"):
-            compiled = compile_loop(request, library, loop, state.exprs)
+            compiled = compile_loop(request, library, loop, unit.flow.live[state.index], state.exprs)
     except Refused as reason:
         state.loop_refusals += 1
         events.record("break", f"loop: {reason}", unit.filename, unit.line(state.index), unit.name)
@@ -50,28 +38,6 @@ def attempt(
         return False
     _install(unit, state, compiled, loop)
     return True
-
-
-def _request(
-    unit: Unit,
-    state: SiteState,
-    live: _core.LiveFrame,
-    allowed: frozenset[int],
-    listing_of: Callable[[Unit, FunctionType], Listing | None],
-) -> Request:
-    program = unit.program
-    return Request(
-        listing=unit.listing,
-        index=state.index,
-        depth=state.depth,
-        live=live,
-        slot_names=program.localsplus,
-        cell_slots=frozenset(i for i in range(program.nlocalsplus) if program.is_cell_slot(i)),
-        allowed=allowed,
-        min_operations=0,
-        listing_of=lambda function: listing_of(unit, function),
-        is_boundary=program.is_boundary,
-    )
 
 
 def give_up(unit: Unit, state: SiteState) -> bool:

@@ -73,9 +73,7 @@ def _extreme(symbol: str) -> Rule:
             value = numbers.number(arg)
             if (value.kind, value.detail) != (best.kind, best.detail) or value.kind not in ("int", "float", "numpy"):
                 raise Refused(f"min or max of {best.kind} and {value.kind}")
-            better = numbers.compare(t, symbol, value, best).one
-            of = t.types(value)[0]
-            best = Value(best.kind, best.detail, (t.fn.let(f"select i1 {better}, {of} {value.one}, {of} {best.one}"),))
+            best = t.choose(numbers.compare(t, symbol, value, best).one, value, best)
         return best
 
     return rule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from tierup import _core
@@ -18,7 +18,6 @@ from tierup.loops.instructions import HANDLERS
 from tierup.loops.tracer import Tracer
 from tierup.loops.values import Refused
 from tierup.native import cache, elf, host, jit
-from tierup.runtime import events
 
 _MAX_TEXT: Final = 200_000
 """Characters of LLVM text: what compiles in a fraction of a second."""
@@ -50,23 +49,23 @@ class CompiledLoop:
     guards: GuardSet
     ends: list[tuple[int, bool]]
     """For each exit of the plan its landing, and whether the top stack slot there is NULL."""
-    text: str
     lines: tuple[int, int]
     key: str
-    seconds: dict[str, float] = field(default_factory=dict)
+    """The function's text."""
 
 
-def compile_loop(request: Request, library: Any, loop: Loop, expressions: ExpressionTable) -> CompiledLoop:
-    """Compile the loop whose body (or whose header, for `while`) the request's site stands at.
+def compile_loop(request: Request, library: Any, loop: Loop, live: int, expressions: ExpressionTable) -> CompiledLoop:
+    """Compile the loop whose body (or whose header, for `while`) the request's site stands at. live: mask of the locals that may still be
+    read there.
 
     Raises Refused with the reason if it cannot be compiled.
     """
     try:
-        tracer, exits = _traced(request, library, loop, True)
+        tracer, exits = _traced(request, library, loop, live, True)
     except Refused:
         if not any(type(value) is str for value in request.live.slots):
             raise
-        tracer, exits = _traced(request, library, loop, False)  # strings as constants
+        tracer, exits = _traced(request, library, loop, live, False)  # strings as constants
     guards = tracer.executor.region.guards
     tracer.executor.region.release()
     text = tracer.fn.text()
@@ -79,11 +78,11 @@ def compile_loop(request: Request, library: Any, loop: Loop, expressions: Expres
         raise Refused(f"no executable memory: {error}") from error
     plan = PlanWriter(tracer, exits, expressions).plan(loaded.entries[0][0], loaded)
     ends = [(point.landing, bool(point.stack) and point.stack[-1].kind == "null") for point in tracer.exits]
-    return CompiledLoop(plan, [_described(request, loop, text, cached)], guards, ends, text, _lines(request, loop), text)
+    return CompiledLoop(plan, [_described(request, loop, text, cached)], guards, ends, _lines(request, loop), text)
 
 
-def _traced(request: Request, library: Any, loop: Loop, texts: bool) -> tuple[Tracer, ExitWriter]:
-    tracer = Tracer(request, library, loop, HANDLERS, texts)
+def _traced(request: Request, library: Any, loop: Loop, live: int, texts: bool) -> tuple[Tracer, ExitWriter]:
+    tracer = Tracer(request, library, loop, live, HANDLERS, texts)
     try:
         tracer.run()
         exits = ExitWriter(tracer)
@@ -98,20 +97,17 @@ def _traced(request: Request, library: Any, loop: Loop, texts: bool) -> tuple[Tr
 
 
 def _code(text: str) -> tuple[elf.Code, bool]:
-    name = cache.key("loop\n" + text, host.fingerprint())
-    code = cache.read(name)
-    events.record("cache", "miss" if code is None else "hit")
-    if code is not None:
-        return code, True
-    from tierup.native import llvm
 
-    try:
-        code = elf.link(llvm.compile_optimised(text), ("loop",))
-    except (elf.LinkError, RuntimeError) as error:
-        message = " ".join(str(error).split())
-        raise Refused(f"LLVM: {message}") from error
-    cache.write(name, code)
-    return code, False
+    def make() -> elf.Code:
+        from tierup.native import llvm
+
+        try:
+            return elf.link(llvm.compile_optimised(text), ("loop",))
+        except (elf.LinkError, RuntimeError) as error:
+            message = " ".join(str(error).split())
+            raise Refused(f"LLVM: {message}") from error
+
+    return cache.obtain(cache.key("loop\n" + text, host.fingerprint()), make)
 
 
 def _lines(request: Request, loop: Loop) -> tuple[int, int]:

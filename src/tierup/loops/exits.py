@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from tierup import _core
 from tierup.guards.lower import ExpressionTable
@@ -17,6 +17,8 @@ from tierup.loops.values import Refused, Value, flat_parts, memory_type, own_typ
 from tierup.native.lower import type_number
 
 _INTEGER, _BYTES = "i64", "i8"
+_MOVES: Final = {"iterator": "RANGE_SET", "elements": "SEQITER_SET"}
+"""How an iterator of the entry is moved to where the loop left off."""
 
 
 @dataclass(slots=True)
@@ -114,13 +116,9 @@ class ExitWriter:
         before = self.t.initial[len(point.locals) :]
         for k, value in enumerate(point.stack):
             old = before[k] if k < len(before) else None
-            if old is not None and value.kind == old.kind == "iterator" and value.detail == old.detail:
+            if old is not None and value.kind == old.kind and value.kind in _MOVES and value.detail == old.detail:
                 first = self._slots([(_INTEGER, name) for name in value.parts])
-                self.branches[-1].ops.append(("RANGE_SET", self.entry.object(_source(value)), first))
-                continue
-            if old is not None and value.kind == old.kind == "elements" and value.detail == old.detail:
-                first = self._slots([(_INTEGER, value.one)])
-                self.branches[-1].ops.append(("SEQITER_SET", self.entry.object(_source(value)), first))
+                self.branches[-1].ops.append((_MOVES[value.kind], self.entry.object(_source(value)), first))
                 continue
             if old is not None and value.key == old.key and value.parts == old.parts:
                 continue

@@ -89,8 +89,8 @@ class Function:
             self.entry.lines.insert(0, f"  %m_{name} = alloca {type_}, align {align}")
         return f"%m_{name}"
 
-    def counted(self, count: str, body: Callable[[str], None]) -> None:
-        """A loop from 0 to an i64."""
+    def counted(self, count: str, body: Callable[[str], None], vectors: bool = False) -> None:
+        """A loop from 0 to an i64. vectors: LLVM may make vectors of it."""
         before, head, inside, after = self.block.label, self.label("head"), self.label("turn"), self.label("over")
         counter, following = self.name(), self.name()
         self.line(f"br label %{head}")
@@ -101,15 +101,29 @@ class Function:
         self.line(f"br label %{head}.back")
         self.begin(f"{head}.back")
         self.line(f"{following} = add i64 {counter}, 1")
-        self.line(f"br label %{head}{self.plain_loop()}")
+        self.line(f"br label %{head}{'' if vectors else self._plain_loop()}")
         self.begin(after)
 
-    def plain_loop(self) -> str:
+    def _plain_loop(self) -> str:
         """What the jump back of a loop carries that LLVM is not to make vectors of: gathering elements gains nothing and takes long to
         compile."""
         number = len(self._loops) + _FIRST_LOOP
         self._loops.append(f"!{number} = distinct !{{!{number}, !2, !3}}")
         return f", !llvm.loop !{number}"
+
+    def lower(self, flag: str) -> None:
+        """Clears an i64 flag in memory (see local)."""
+        self.line(f"store i64 0, ptr {flag}, align 8")
+
+    def raise_if(self, flag: str, condition: str) -> None:
+        """Sets the flag where the i1 holds; without a branch, so that a loop around it can become vectors."""
+        bit = self.let(f"zext i1 {condition} to i64")
+        known = self.let(f"load i64, ptr {flag}, align 8")
+        self.line(f"store i64 {self.let(f'or i64 {known}, {bit}')}, ptr {flag}, align 8")
+
+    def is_lowered(self, flag: str) -> str:
+        """i1: the flag was never set."""
+        return self.let(f"icmp eq i64 {self.let(f'load i64, ptr {flag}, align 8')}, 0")
 
     def load_entry(self, type_: str, number: int) -> str:
         """A slot's value when the function begins."""

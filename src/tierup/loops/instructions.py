@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, Final
 
@@ -29,16 +30,23 @@ def _load_local(t: Tracer, frame: Frame, canon: Canon) -> None:
     frame.push(value)
 
 
-def _store_local(t: Tracer, frame: Frame, canon: Canon) -> None:
-    _bind(t, frame, canon.arg, frame.pop())
+def _store_local(t: Tracer, frame: Frame, canon: Canon) -> bool:
+    return _bind(t, frame, canon.arg, frame.pop())
 
 
-def _bind(t: Tracer, frame: Frame, slot: int, value: Value) -> None:
+def _bind(t: Tracer, frame: Frame, slot: int, value: Value) -> bool:
     if value.kind in ("vector", "gather"):
         raise Refused("a new array")
-    frame.locals[slot] = numbers.number(value) if value.source is None else value
-    if frame is t.state.frames[0] and slot in t.changed:
-        frame.locals[t.changed[slot]] = boolean("true")
+    before, frame.locals[slot] = frame.locals[slot], UNBOUND
+
+    def bind(values: Sequence[Value]) -> None:
+        (new,), top = values, t.state.top
+        top.locals[slot] = numbers.number(new) if new.source is None else new
+        if len(t.state.frames) == 1 and slot in t.changed:
+            flag = top.locals[t.changed[slot]]
+            top.locals[t.changed[slot]] = boolean(t.replaced(flag.one, before, new))
+
+    return t.settled((value,), bind)
 
 
 def _load_global(t: Tracer, frame: Frame, canon: Canon) -> None:
@@ -55,8 +63,8 @@ def _load_name(t: Tracer, frame: Frame, canon: Canon) -> None:
         frame.push(frame.locals[slot])
 
 
-def _store_name(t: Tracer, frame: Frame, canon: Canon) -> None:
-    _bind(t, frame, t.names[canon.arg], frame.pop())
+def _store_name(t: Tracer, frame: Frame, canon: Canon) -> bool:
+    return _bind(t, frame, t.names[canon.arg], frame.pop())
 
 
 def _load_deref(t: Tracer, frame: Frame, canon: Canon) -> None:
@@ -99,7 +107,7 @@ def _load_method(t: Tracer, frame: Frame, canon: Canon) -> None:
     frame.stack.extend((NULL, value) if NULL_BELOW_CALLABLE else (value, NULL))
 
 
-def _call(t: Tracer, frame: Frame, canon: Canon) -> None:
+def _call(t: Tracer, frame: Frame, canon: Canon) -> bool:
     argc, keywords = canon.arg
     if keywords:
         raise Refused("a call with keywords")
@@ -112,14 +120,14 @@ def _call(t: Tracer, frame: Frame, canon: Canon) -> None:
     del frame.stack[len(frame.stack) - argc - 2 :]
     if function.kind == "method" and len(args) == 1:
         frame.push(lists.append(t, function.items[0], args[0]))
-        return
+        return False
     if function.kind != "const":
         raise Refused(f"a call of a {function.kind}")
     target = function.constant
     if isinstance(target, FunctionType):
-        _follow(t, function, target, args)
-    else:
-        frame.push(calls.call(t, target, args))
+        return t.settled(args, partial(_follow, t, function, target))
+    frame.push(calls.call(t, target, args))
+    return False
 
 
 def _follow(t: Tracer, function: Value, target: FunctionType, args: Sequence[Value]) -> None:
@@ -274,11 +282,11 @@ def _store_slice(t: Tracer, frame: Frame, canon: Canon) -> None:
     t.put(container, memory.slice_of(start, stop, const(None)), value)
 
 
-def _build_tuple(t: Tracer, frame: Frame, canon: Canon) -> None:
+def _build_tuple(t: Tracer, frame: Frame, canon: Canon) -> bool:
     count = canon.arg
     items = [t.forced(v) for v in frame.stack[len(frame.stack) - count :]]
     del frame.stack[len(frame.stack) - count :]
-    frame.push(tuple_of([numbers.number(v) for v in items]))
+    return t.settled(items, lambda values: t.state.top.push(tuple_of([numbers.number(v) for v in values])))
 
 
 def _unpack(t: Tracer, frame: Frame, canon: Canon) -> None:

@@ -89,7 +89,7 @@ def wrapped(t: Tracer, value: Value, length: str) -> str:
     return index
 
 
-def _moved(t: Tracer, address: str, index: str, stride: str) -> str:
+def moved(t: Tracer, address: str, index: str, stride: str) -> str:
     return t.fn.let(f"getelementptr i8, ptr {address}, i64 {t.fn.let(f'mul i64 {index}, {stride}')}")
 
 
@@ -131,7 +131,7 @@ def _sliced(t: Tracer, key: Value, address: str, length: str, stride: str) -> tu
     # NumPy leaves address and stride as they are if nothing is left.
     begin = let(f"select i1 {some}, i64 {start}, i64 0")
     wide = stride if step == 1 else let(f"select i1 {some}, i64 {let(f'mul i64 {stride}, {step}')}, i64 {stride}")
-    return _moved(t, address, begin, stride), count, wide
+    return moved(t, address, begin, stride), count, wide
 
 
 def _minus_one(name: str) -> str:
@@ -144,7 +144,7 @@ def _minus_one(name: str) -> str:
 def element(t: Tracer, array: Value, index: str) -> Value:
     """array[index] for an index that is in range: a NumPy scalar, or a view."""
     g = geometry(t, array)
-    address = _moved(t, g.address, index, g.strides[0])
+    address = moved(t, g.address, index, g.strides[0])
     return load(t, g.dtype, address) if g.ndim == 1 else view(array, address, list(g.shape[1:]), list(g.strides[1:]))
 
 
@@ -164,7 +164,7 @@ def item(t: Tracer, array: Value, key: Value) -> Value:
             shape.append(length)
             strides.append(stride)
         else:
-            address = _moved(t, address, wrapped(t, keys[axis], length), stride)
+            address = moved(t, address, wrapped(t, keys[axis], length), stride)
     if not shape:
         return load(t, g.dtype, address)
     return view(array, address, shape, strides)
@@ -194,7 +194,7 @@ def set_item(t: Tracer, array: Value, key: Value, value: Value) -> None:
     keys = keys_of(key)
     address = g.address
     for index, length, stride in zip(keys, g.shape, g.strides, strict=True):
-        address = _moved(t, address, wrapped(t, index, length), stride)
+        address = moved(t, address, wrapped(t, index, length), stride)
     store(t, g.dtype, address, converted(t, numbers.number(value), g.dtype))
     t.effect()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tierup import _core
 from tierup.loops import memory, numbers, vectors
-from tierup.loops.values import ITEMSIZE, Refused, Value, llvm_type, numpy
+from tierup.loops.values import ITEMSIZE, Refused, Value, llvm_type, memory_type, numpy
 from tierup.native.lower import type_number
 
 if TYPE_CHECKING:
@@ -45,33 +45,36 @@ def _scratch(t: Tracer, place: int, length: str, size: int) -> str:
     return t.fn.let(f"getelementptr i8, ptr {vectors.scratch(t)}, i64 {place * half}")
 
 
+def _move(t: Tracer, dtype: str, out: str, k: str, source: str) -> None:
+    """The element at `source` becomes number k of a dense vector."""
+    size, type_ = ITEMSIZE[dtype], memory_type(dtype)
+    value = t.fn.let(f"load {type_}, ptr {source}, align {size}")
+    t.fn.line(f"store {type_} {value}, ptr {t.fn.let(f'getelementptr {type_}, ptr {out}, i64 {k}')}, align {size}")
+
+
 def _gathered(t: Tracer, array: Value, indices: Value, place: int) -> _Vector:
     """array[indices]; leaves where an index is out of range."""
     fn, let = t.fn, t.fn.let
     g, at = memory.geometry(t, array), memory.geometry(t, indices)
-    size, type_ = ITEMSIZE[g.dtype], llvm_type(g.dtype)
+    size = ITEMSIZE[g.dtype]
     count, length = at.shape[0], g.shape[0]
     out = _scratch(t, place, count, size)
     none, some = let(f"icmp eq i64 {count}, 0"), let(f"icmp sgt i64 {length}, 0")
     t.require(let(f"or i1 {none}, {some}"))
     flag = fn.local("outside", "i64", 8)
-    fn.line(f"store i64 0, ptr {flag}, align 8")
+    fn.lower(flag)
 
     def one(k: str) -> None:
-        where = let(f"getelementptr i8, ptr {at.address}, i64 {let(f'mul i64 {k}, {at.strides[0]}')}")
+        where = memory.moved(t, at.address, k, at.strides[0])
         index = numbers.element_as(t, memory.load(t, at.dtype, where), "i8")
         wrapped = let(f"select i1 {let(f'icmp slt i64 {index}, 0')}, i64 {let(f'add i64 {index}, {length}')}, i64 {index}")
         inside = let(f"icmp ult i64 {wrapped}, {length}")
-        wrong = let(f"zext i1 {let(f'xor i1 {inside}, true')} to i64")
-        known = let(f"load i64, ptr {flag}, align 8")
-        fn.line(f"store i64 {let(f'or i64 {known}, {wrong}')}, ptr {flag}, align 8")
+        fn.raise_if(flag, let(f"xor i1 {inside}, true"))
         safe = let(f"select i1 {inside}, i64 {wrapped}, i64 0")
-        source = let(f"getelementptr i8, ptr {g.address}, i64 {let(f'mul i64 {safe}, {g.strides[0]}')}")
-        value = let(f"load {type_}, ptr {source}, align {size}")
-        fn.line(f"store {type_} {value}, ptr {let(f'getelementptr {type_}, ptr {out}, i64 {k}')}, align {size}")
+        _move(t, g.dtype, out, k, memory.moved(t, g.address, safe, g.strides[0]))
 
     fn.counted(count, one)
-    t.require(let(f"icmp eq i64 {let(f'load i64, ptr {flag}, align 8')}, 0"))
+    t.require(fn.is_lowered(flag))
     return _Vector(g.dtype, 1, out, count, str(size))
 
 
@@ -119,7 +122,7 @@ def dot(t: Tracer, left: Value, right: Value) -> Value:
 def _forwards(t: Tracer, v: _Vector, place: int) -> _Vector:
     """The vector, or a copy in order if its stride is not positive."""
     fn, let = t.fn, t.fn.let
-    size, type_ = ITEMSIZE[v.dtype], llvm_type(v.dtype)
+    size = ITEMSIZE[v.dtype]
     if v.stride == str(size):
         return v
     labels = fn.label("forwards"), fn.label("backwards"), fn.label("ready")
@@ -128,13 +131,7 @@ def _forwards(t: Tracer, v: _Vector, place: int) -> _Vector:
     fn.line(f"br label %{labels[2]}")
     fn.begin(labels[1])
     out = _scratch(t, place, v.length, size)
-
-    def one(k: str) -> None:
-        source = let(f"getelementptr i8, ptr {v.address}, i64 {let(f'mul i64 {k}, {v.stride}')}")
-        value = let(f"load {type_}, ptr {source}, align {size}")
-        fn.line(f"store {type_} {value}, ptr {let(f'getelementptr {type_}, ptr {out}, i64 {k}')}, align {size}")
-
-    fn.counted(v.length, one)
+    fn.counted(v.length, lambda k: _move(t, v.dtype, out, k, memory.moved(t, v.address, k, v.stride)))
     copied = fn.block.label
     fn.line(f"br label %{labels[2]}")
     fn.begin(labels[2])

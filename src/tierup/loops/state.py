@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 
 from tierup.bytecode.listing import Listing
 from tierup.capture.scope import Names
+from tierup.loops.function import Block
 from tierup.loops.values import Value, flat_parts, with_parts
+
+Place = tuple[int, int, bool]
+"""Of a value: frame, position, whether on the stack."""
 
 
 @dataclass(slots=True)
@@ -55,13 +59,21 @@ class State:
     def copy(self) -> State:
         return State([f.copy() for f in self.frames], self.checkpoint)
 
+    def holds(self, value: Value) -> bool:
+        """Whether a variable or a stack slot holds the same object, not only an equal one."""
+        mine = value.identity
+        return mine is not None and any(other.identity == mine for frame in self.frames for other in (*frame.locals, *frame.stack))
+
     def key(self, fixed: Callable[[int, Value], bool], at_landing: bool) -> Hashable:
-        """What versions of a block are told apart by. Values that stay what they are count with their names."""
+        """What versions of a block are told apart by. Values that stay what they are count with their names; of the others, which of them
+        are the same object, so that joining them makes no two objects of one."""
         frames = []
+        met: dict[Hashable, int] = {}
         for depth, frame in enumerate(self.frames):
             count = len(frame.locals) if depth == 0 else 0
             values = tuple(
-                (v.key, v.parts if fixed(slot if slot < count else -1, v) else ()) for slot, v in enumerate((*frame.locals, *frame.stack))
+                (v.key, v.parts if fixed(slot if slot < count else -1, v) else met.setdefault(v.identity, len(met)))
+                for slot, v in enumerate((*frame.locals, *frame.stack))
             )
             frames.append((id(frame.listing), frame.position, len(frame.stack), values))
         return (tuple(frames), None if at_landing else id(self.checkpoint))
@@ -73,12 +85,14 @@ class Version:
 
     label: str
     state: State
-    slots: list[tuple[int, int, bool]]
-    """(frame, position, on the stack) of the values that are joined."""
+    slots: list[list[Place]]
+    """Of the values that are joined, all places of each."""
     names: list[tuple[str, str]]
     """(type, name) of the joined parts."""
     incoming: list[tuple[str, list[str]]] = field(default_factory=list)
     """(label of the predecessor, its parts)."""
+    block: Block | None = None
+    """Its text, once it is translated."""
 
     def joins(self) -> Iterator[str]:
         """Lines of the block's head."""
@@ -87,34 +101,35 @@ class Version:
             yield f"  {name} = phi {type_} {edges}"
 
 
-def varying(state: State, fixed: Callable[[int, Value], bool]) -> list[tuple[int, int, bool]]:
-    """Where a state's values are that edges may bring different parts for."""
-    out = []
+def varying(state: State, fixed: Callable[[int, Value], bool]) -> list[list[Place]]:
+    """Where a state's values are that edges may bring different parts for; the places of one object together."""
+    found: dict[Hashable, list[Place]] = {}
     for depth, frame in enumerate(state.frames):
-        for slot, value in enumerate(frame.locals):
-            if not fixed(slot if depth == 0 else -1, value):
-                out.append((depth, slot, False))
-        for slot, value in enumerate(frame.stack):
-            if not fixed(-1, value):
-                out.append((depth, slot, True))
-    return out
+        for on_stack, values in ((False, frame.locals), (True, frame.stack)):
+            for slot, value in enumerate(values):
+                if not fixed(slot if depth == 0 and not on_stack else -1, value):
+                    place = (depth, slot, on_stack)
+                    found.setdefault(value.identity or place, []).append(place)
+    return list(found.values())
 
 
-def value_at(state: State, place: tuple[int, int, bool]) -> Value:
+def value_at(state: State, place: Place) -> Value:
     depth, slot, on_stack = place
     frame = state.frames[depth]
     return (frame.stack if on_stack else frame.locals)[slot]
 
 
-def joined(state: State, places: list[tuple[int, int, bool]], name: Callable[[], str]) -> tuple[State, list[tuple[str, str]]]:
+def joined(state: State, slots: list[list[Place]], name: Callable[[], str]) -> tuple[State, list[tuple[str, str]]]:
     """A copy of a state with new names for what varies, and (type, name) of these."""
     out, made = state.copy(), []
-    for depth, slot, on_stack in places:
-        frame = out.frames[depth]
-        values = frame.stack if on_stack else frame.locals
-        fresh = [(type_, name()) for type_, _ in flat_parts(values[slot])]
+    for places in slots:
+        before = value_at(out, places[0])
+        fresh = [(type_, name()) for type_, _ in flat_parts(before)]
         made += fresh
-        values[slot] = with_parts(values[slot], iter([n for _, n in fresh]))
+        value = with_parts(before, iter([n for _, n in fresh]))
+        for depth, slot, on_stack in places:
+            frame = out.frames[depth]
+            (frame.stack if on_stack else frame.locals)[slot] = value
     return out, made
 
 

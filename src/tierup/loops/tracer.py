@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -30,8 +31,9 @@ Handler = Callable[["Tracer", Frame, Canon], Any]
 class Tracer:
     """Translates one loop. Raises Refused (or Break) if it cannot."""
 
-    def __init__(self, request: Request, library: Any, loop: Loop, handlers: Mapping[Op, Handler], texts: bool) -> None:
+    def __init__(self, request: Request, library: Any, loop: Loop, live: int, handlers: Mapping[Op, Handler], texts: bool) -> None:
         self.request = request
+        self._live = live
         self._handlers = handlers
         self.loop = loop
         self.fn = Function()
@@ -53,9 +55,10 @@ class Tracer:
         self._versions: dict[Hashable, Version] = {}
         self._counts: dict[tuple[int, int], int] = {}
         self._work: list[Version] = []
-        self.stores = 0
         self._origins: dict[int, tuple[Value | None, Value | None, Value | None]] = {}
         """Views by identity (and the view itself, which keeps it alive): array and key."""
+        self._choices: dict[int, tuple[Value, str, Value, Value]] = {}
+        """What `choose` made by identity (and itself): the condition and both values."""
 
     # -- what the operations use -------------------------------------------------------------------------------------
 
@@ -77,7 +80,6 @@ class Tracer:
     def effect(self) -> None:
         """Something was done that must not be done twice."""
         self.state.checkpoint = None
-        self.stores += 1
         if any(value.kind in ("vector", "gather") for frame in self.state.frames for value in frame.stack):
             raise Refused("a store while an expression on arrays is half done")
 
@@ -136,21 +138,20 @@ class Tracer:
         while self._work:
             self._translate(self._work.pop())
         for version in self._versions.values():
-            block = next(b for b in self.fn.blocks if b.label == version.label)
-            block.head = list(version.joins())
+            assert version.block is not None
+            version.block.head = list(version.joins())
 
     def _entry_state(self) -> State:
         scope, request = self.executor.scope, self.request
         live_slots = request.live.slots
         count = len(scope.locals)
-        live_mask = self._live_mask(request.index)
         local_values = []
         for slot, value in enumerate(scope.locals):
             if value is None:
                 cell = slot in request.cell_slots
                 local_values.append(Value("object", ("cell", slot)) if cell else UNBOUND)
             else:
-                local_values.append(self._entry_local(slot, value, live_slots[slot], bool(live_mask >> slot & 1)))
+                local_values.append(self._entry_local(slot, value, live_slots[slot], bool(self._live >> slot & 1)))
         local_values += [self._entry_name(name) for name in self.names]
         local_values += self._flags(local_values)
         stack = []
@@ -176,11 +177,6 @@ class Tracer:
     def _is_for(self) -> bool:
         listing = self.request.listing
         return listing.canons[listing.position[self.loop.header]].op is Op.FOR_ITER
-
-    def _live_mask(self, index: int) -> int:
-        from tierup.bytecode.flow import Flow
-
-        return Flow(self.request.listing.program).live[index]
 
     def _entry_local(self, slot: int, value: Any, live: Any, is_read: bool) -> Value:
         """What the loop reads is looked into, and guarded; the rest stays an object that is only moved about."""
@@ -250,6 +246,13 @@ class Tracer:
 
     def _edge(self, state: State) -> None:
         """Ends the current block with a jump to the version of `state`."""
+        for depth, frame in enumerate(state.frames):
+            for k, value in enumerate(frame.stack):
+                if self._is_visible(state, value):
+                    before, self.state = self.state, state
+                    self.settled((value,), partial(self._put_on_stack, depth, k))
+                    self.state = before
+                    return
         top = state.top
         if top.listing.canons[top.position].op is Op.FOR_ITER and len(state.frames) == 1:
             state.checkpoint = None  # it cannot fail, and both ways from it begin a statement
@@ -257,9 +260,12 @@ class Tracer:
         version = self._versions.get(key)
         if version is None:
             version = self._new_version(key, state)
-        parts = [name for place in version.slots for _, name in flat_parts(value_at(state, place))]
+        parts = [name for places in version.slots for _, name in flat_parts(value_at(state, places[0]))]
         version.incoming.append((self.fn.block.label, parts))
         self.fn.line(f"br label %{version.label}")
+
+    def _put_on_stack(self, depth: int, position: int, values: Sequence[Value]) -> None:
+        (self.state.frames[depth].stack[position],) = values
 
     def _new_version(self, key: Hashable, state: State) -> Version:
         place = (id(state.top.listing), state.top.position)
@@ -273,7 +279,7 @@ class Tracer:
         return version
 
     def _translate(self, version: Version) -> None:
-        self.fn.begin(version.label)
+        version.block = self.fn.begin(version.label)
         self.state = version.state.copy()
         first = True
         while True:
@@ -310,6 +316,60 @@ class Tracer:
         if handler is None:
             raise Refused(f"instruction {canon.arg if canon.op is Op.OTHER else canon.op}")
         return bool(handler(self, frame, canon))
+
+    # -- one of two objects ------------------------------------------------------------------------------------------
+
+    def choose(self, condition: str, yes: Value, no: Value) -> Value:
+        """`yes` where the i1 holds, else `no`, both of one kind."""
+        if yes.identity is not None and yes.identity == no.identity:
+            return no
+        of = own_types(yes)[0]
+        value = Value(yes.kind, yes.detail, (self.fn.let(f"select i1 {condition}, {of} {yes.one}, {of} {no.one}"),))
+        self._choices[id(value)] = (value, condition, yes, no)
+        return value
+
+    def settled(self, values: Sequence[Value], then: Callable[[Sequence[Value]], None]) -> bool:
+        """then(values), before variables hold them. True: that ended the block.
+
+        A chosen value is one of two objects, not only equal to it. Where a variable holds one of them too, that can be seen: control goes
+        two ways, so that each way knows which it is.
+        """
+        for k, value in enumerate(values):
+            if self._is_visible(self.state, value):
+                _, condition, *objects = self._choices[id(value)]
+                ways = (partial(self.settled, (*values[:k], chosen, *values[k + 1 :]), then) for chosen in objects)
+                self._two_ways(condition, *ways)
+                return True
+        then(values)
+        return False
+
+    def replaced(self, flag: str, before: Value, new: Value) -> str:
+        """i1: a variable that held `before` does not hold the object of the entry any more, which the flag says of `before`."""
+        if before.identity is not None and before.identity == new.identity:
+            return flag
+        _, condition, yes, no = self._choices.get(id(new), (new, "", new, new))
+        if condition and before.identity in (yes.identity, no.identity):
+            changes = condition if before.identity == no.identity else self.fn.let(f"xor i1 {condition}, true")
+            return self.fn.let(f"or i1 {flag}, {changes}")
+        return "true"
+
+    def _is_visible(self, state: State, value: Value) -> bool:
+        """Whether it can be told which of two objects a chosen value is."""
+        if id(value) not in self._choices:
+            return False
+        _, _, *objects = self._choices[id(value)]
+        return any(chosen.source is not None or self._is_visible(state, chosen) or state.holds(chosen) for chosen in objects)
+
+    def _two_ways(self, condition: str, yes: Callable[[], bool], no: Callable[[], bool]) -> None:
+        """Ends the block: goes on with what `yes` makes of the state where the i1 holds, else with what `no` makes of it. Their result
+        says whether they ended the block themselves."""
+        labels, before = (self.fn.label("yes"), self.fn.label("no")), self.state
+        self.fn.line(f"br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
+        for label, way in zip(labels, (yes, no), strict=True):
+            self.fn.begin(label)
+            self.state = before.copy()
+            if not way():
+                self._edge(self.state)
 
     # -- control -----------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,10 @@ from typing import Final
 
 from tierup.guards.sources import Pinned, Source
 
+_WITH_IDENTITY: Final = ("int", "float", "numpy", "array", "tuple", "range")
+"""Kinds of which an object is made when the loop is left. Bools and characters are the same objects everywhere, lists stay what they are,
+and no two variables hold an iterator inside a loop."""
+
 
 class Refused(Exception):
     """The loop is not compiled; the message is the reason."""
@@ -50,6 +54,13 @@ class Value:
         """All that translation depends on. What is an object of the entry leaves the loop as that, not as one of the same value."""
         source = None if self.kind in ("const", "array") else self.source
         return (self.kind, self.detail, source, tuple(item.key for item in self.items))
+
+    @property
+    def identity(self) -> Hashable:
+        """Values with the same are one object when they leave the loop; None where no two can be told apart by that."""
+        if self.kind not in _WITH_IDENTITY or (self.kind == "int" and self.one[0] != "%"):
+            return None
+        return (self.key, *flat_parts(self))
 
     @property
     def constant(self) -> object:

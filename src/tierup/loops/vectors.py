@@ -43,12 +43,12 @@ def is_vector(value: Value) -> bool:
     return value.kind in ("array", "vector")
 
 
-def _parts(value: Value) -> tuple[str, Tree, tuple[Value, ...]]:
-    """Element type (empty for a Python number), tree and leaves."""
+def _parts(value: Value) -> tuple[Tree, tuple[Value, ...]]:
+    """Tree and leaves."""
     if value.kind == "vector":
         assert isinstance(value.detail, tuple)
-        return value.detail[0], value.detail[1], value.items
-    return "", ("leaf", 0), (value,)
+        return value.detail[1], value.items
+    return ("leaf", 0), (value,)
 
 
 def _shifted(tree: Tree, by: int) -> Tree:
@@ -88,8 +88,8 @@ def binary(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     for value in (left, right):
         if is_vector(value) and _dtype(t, value) != dtype:
             raise Refused(f"{symbol} on arrays of different types")
-    _, tree, leaves = _parts(left)
-    _, other, more = _parts(right)
+    tree, leaves = _parts(left)
+    other, more = _parts(right)
     return Value("vector", (dtype, ("op", symbol, tree, _shifted(other, len(leaves)))), (), (*leaves, *more))
 
 
@@ -98,7 +98,7 @@ def negative(t: Tracer, value: Value) -> Value:
     dtype = _dtype(t, value)
     if dtype not in ("f8", "f4"):
         raise Refused(f"- on arrays of {dtype}")
-    _, tree, leaves = _parts(value)
+    tree, leaves = _parts(value)
     return Value("vector", (dtype, ("op", "neg", tree)), (), leaves)
 
 
@@ -118,7 +118,7 @@ def assign(t: Tracer, target: Value, value: Value) -> None:
     if is_vector(value):
         if _dtype(t, value) != g.dtype:
             raise Refused("a store into an array of another type")
-        _, tree, leaves = _parts(value)
+        tree, leaves = _parts(value)
         _Assignment(t, g, tree, leaves).run(same=value if value.kind == "array" else None)
     else:
         element = memory.converted(t, numbers.number(value), g.dtype)
@@ -151,7 +151,7 @@ class _Assignment:
         if not element:
             t.require(let(f"icmp ule i64 {count}, {SCRATCH_BYTES // ITEMSIZE[self.target.dtype]}"))
         if element:
-            self._loops(self.target.strides, lambda at, k: memory.store(t, self.target.dtype, at(self.target), element))
+            self._loops(lambda at, k: memory.store(t, self.target.dtype, at(self.target), element))
         elif same is not None:
             self._copied()
         else:
@@ -199,7 +199,7 @@ class _Assignment:
         t, fn = self.t, self.t.fn
         room = scratch(t)
         flag = fn.local("bad", "i64", 8)
-        fn.line(f"store i64 0, ptr {flag}, align 8")
+        fn.lower(flag)
         size, type_ = ITEMSIZE[self.target.dtype], memory_type(self.target.dtype)
 
         def compute(at: Callable[[memory.Geometry], str], k: str) -> None:
@@ -209,20 +209,18 @@ class _Assignment:
                 self.bad.append(result)
             fn.line(f"store {type_} {result}, ptr {fn.let(f'getelementptr {type_}, ptr {room}, i64 {k}')}, align {size}")
             for name in self.bad:
-                wrong = fn.let(f"zext i1 {fn.let(f'xor i1 {numbers.is_finite(t, name, type_)}, true')} to i64")
-                known = fn.let(f"load i64, ptr {flag}, align 8")
-                fn.line(f"store i64 {fn.let(f'or i64 {known}, {wrong}')}, ptr {flag}, align 8")
+                fn.raise_if(flag, fn.let(f"xor i1 {numbers.is_finite(t, name, type_)}, true"))
 
-        self._loops(self.target.strides, compute)
+        self._loops(compute)
         if self.target.dtype[0] == "f" and self.tree[0] == "op":
             t.needs_underflow_ignored = True
-            t.require(fn.let(f"icmp eq i64 {fn.let(f'load i64, ptr {flag}, align 8')}, 0"))
+            t.require(fn.is_lowered(flag))
 
         def copy(at: Callable[[memory.Geometry], str], k: str) -> None:
             place = fn.let(f"getelementptr {type_}, ptr {room}, i64 {k}")
             fn.line(f"store {type_} {fn.let(f'load {type_}, ptr {place}, align {size}')}, ptr {at(self.target)}, align {size}")
 
-        self._loops(self.target.strides, copy)
+        self._loops(copy)
 
     def _value(self, tree: Tree, at: Callable[[memory.Geometry], str]) -> str:
         t, dtype = self.t, self.target.dtype
@@ -239,7 +237,7 @@ class _Assignment:
         table = _FLOAT if dtype[0] == "f" else _INTEGER
         return t.fn.let(f"{table[symbol]} {type_} {operands[0]}, {operands[1]}")
 
-    def _loops(self, strides: Sequence[str], body: Callable[[Callable[[memory.Geometry], str], str], None]) -> None:
+    def _loops(self, body: Callable[[Callable[[memory.Geometry], str], str], None]) -> None:
         """The nest over the target's axes, twice: for elements that are neighbours along the last axis, and for all others."""
         fn = self.t.fn
         everything = [self.target, *self.arrays.values()]
@@ -259,41 +257,29 @@ class _Assignment:
             fn.line(f"br label %{labels[2]}")
         fn.begin(labels[2])
 
-    def _nest(self, body: Callable[[Callable[[memory.Geometry], str], str], None], last: str) -> None:
-        """last: the stride along the last axis if it is known to be that for all."""
-        fn, let = self.t.fn, self.t.fn.let
-        counters: list[str] = []
-        heads: list[tuple[str, str, str]] = []
-        for length in self.target.shape:
-            before, head, after = fn.block.label, fn.label("axis"), fn.label("end")
-            inside = fn.label("in")
-            fn.line(f"br label %{head}")
-            block = fn.begin(head)
-            counter, following = fn.name(), fn.name()
-            block.head.append(f"  {counter} = phi i64 [0, %{before}], [{following}, %{head}.back]")
-            fn.line(f"br i1 {let(f'icmp slt i64 {counter}, {length}')}, label %{inside}, label %{after}")
-            fn.begin(inside)
-            counters.append(counter)
-            heads.append((head, after, following))
+    def _nest(self, body: Callable[[Callable[[memory.Geometry], str], str], None], last: str, counters: tuple[str, ...] = ()) -> None:
+        """The loops inside those of `counters`. last: the stride along the last axis if it is known to be that for all.
+
+        Not a function inside a function: one that calls itself refers to itself, and would keep the tracer, and with it the
+        frame's values, until the next garbage collection. A loop that is entered before sees those references, and leaves."""
+        shape = self.target.shape
+        if len(counters) < len(shape):
+            length = shape[len(counters)]
+            self.t.fn.counted(length, lambda counter: self._nest(body, last, (*counters, counter)), vectors=bool(last))
+            return
+        let = self.t.fn.let
         linear = counters[0]
-        for counter, length in zip(counters[1:], self.target.shape[1:], strict=True):
+        for counter, length in zip(counters[1:], shape[1:], strict=True):
             linear = let(f"add i64 {let(f'mul i64 {linear}, {length}')}, {counter}")
+        body(lambda g: self._address(g, counters, last), linear)
 
-        def at(g: memory.Geometry) -> str:
-            mine = counters[len(counters) - g.ndim :]
-            address = g.address
-            for k, (counter, stride) in enumerate(zip(mine, g.strides, strict=True)):
-                step = last if last and k == g.ndim - 1 else stride
-                address = let(f"getelementptr i8, ptr {address}, i64 {let(f'mul i64 {counter}, {step}')}")
-            return address
-
-        body(at, linear)
-        for counter, (head, after, following) in zip(reversed(counters), reversed(heads), strict=True):
-            fn.line(f"br label %{head}.back")
-            fn.begin(f"{head}.back")
-            fn.line(f"{following} = add i64 {counter}, 1")
-            fn.line(f"br label %{head}{'' if last else fn.plain_loop()}")
-            fn.begin(after)
+    def _address(self, g: memory.Geometry, counters: tuple[str, ...], last: str) -> str:
+        let, address = self.t.fn.let, g.address
+        mine = counters[len(counters) - g.ndim :]
+        for k, (counter, stride) in enumerate(zip(mine, g.strides, strict=True)):
+            step = last if last and k == g.ndim - 1 else stride
+            address = let(f"getelementptr i8, ptr {address}, i64 {let(f'mul i64 {counter}, {step}')}")
+        return address
 
 
 def _safe(have: str, want: str) -> bool:

@@ -16,6 +16,7 @@ import os
 import stat
 import struct
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -82,6 +83,17 @@ def read(name: str) -> Code | None:
     except OSError:
         return None
     return _decode(raw)
+
+
+def obtain(name: str, make: Callable[[], Code]) -> tuple[Code, bool]:
+    """The code stored under a key, or what `make` makes, which is stored then; and whether it was stored already."""
+    code = read(name)
+    events.record("cache", "miss" if code is None else "hit")
+    if code is not None:
+        return code, True
+    code = make()
+    write(name, code)
+    return code, False
 
 
 def _decode(raw: bytes) -> Code | None:

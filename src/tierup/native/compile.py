@@ -136,16 +136,13 @@ def _show(modules: list[codegen.Module]) -> None:
 
 def _code(module: codegen.Module) -> tuple[elf.Code, bool]:
     """Machine code of a module, and whether it came from the cache."""
-    name = cache.key(module.text, host.fingerprint())
-    code = cache.read(name)
-    events.record("cache", "miss" if code is None else "hit")
-    if code is not None:
-        return code, True
-    from tierup.native import llvm
 
-    code = elf.link(llvm.compile_object(module.text), module.symbols)
-    cache.write(name, code)
-    return code, False
+    def make() -> elf.Code:
+        from tierup.native import llvm
+
+        return elf.link(llvm.compile_object(module.text), module.symbols)
+
+    return cache.obtain(cache.key(module.text, host.fingerprint()), make)
 
 
 def _fused_kernel(spec: KernelSpec, module: codegen.Module, loaded: jit.Loaded, at: int, cached: bool) -> KernelInfo:
