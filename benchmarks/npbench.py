@@ -150,11 +150,11 @@ def _warm_up(kernel: Kernel, data: dict[str, Any], ours: Callable[..., Any], exp
 def _compared(
     kernel: Kernel, data: dict[str, Any], plain: Callable[..., Any], ours: Callable[..., Any], pairs: int, seconds: float, end: float
 ) -> Comparison:
-    """Pairs of calls on fresh copies: at least three, then until there are enough or the time is up."""
+    """Pairs of calls on fresh copies, an even number: at least four, then until there are enough or the time is up."""
     times: tuple[list[float], list[float]] = ([], [])
     enough = min(end, time.monotonic() + seconds)
     pair = 0
-    while pair < 3 or (pair < pairs and time.monotonic() < enough):
+    while pair < 4 or pair % 2 or (pair < pairs and time.monotonic() < enough):
         for which in (0, 1) if pair % 2 == 0 else (1, 0):
             args = kernel.arguments(data)
             start = time.perf_counter()

@@ -163,10 +163,10 @@ static int new_like(Run *r, const int32_t *pc, bool zeros)
     return set_array(r, pc[1], made);
 }
 
-static int new_copy(Run *r, const int32_t *pc)
+static int new_copy(Run *r, const int32_t *pc, bool keep_order)
 {
     const Array *src = &r->arrays[pc[2]];
-    PyArrayObject *made = alloc_like(src, src->type, pc[3]);
+    PyArrayObject *made = alloc_like(src, src->type, keep_order);
     if (made == NULL)
         return MISS;
     Array described = {0};
@@ -551,7 +551,13 @@ static int interpret(Run *r)
             TRY(new_like(r, pc, true));
             NEXT(3);
         case OP_A_COPY:
-            TRY(new_copy(r, pc));
+            TRY(new_copy(r, pc, pc[3]));
+            NEXT(3);
+        case OP_A_APART:
+            if (arrays_disjoint(&A(2), &A(3)))
+                view_all(&A(1), &A(2));
+            else
+                TRY(new_copy(r, pc, true));
             NEXT(3);
         case OP_A_FREE:
             array_release(&A(1));

@@ -116,6 +116,7 @@ static inline void array_release(Array *a)
 }
 
 /* views: dst may be src. All return OK or MISS */
+void view_all(Array *dst, const Array *src); /* a view of all of src */
 int view_slice(Array *dst, const Array *src, int axis, int given, const Slot *start, const Slot *stop,
                const Slot *step);
 int view_index(Array *dst, const Array *src, int axis, int64_t index);

@@ -1,8 +1,7 @@
 /* Views: descriptors derived from descriptors, as NumPy's basic indexing derives them. dst may be src. */
 #include "plan.h"
 
-/* dst becomes a view of all of src. */
-static void view_begin(Array *dst, const Array *src)
+void view_all(Array *dst, const Array *src)
 {
     if (dst != src) {
         PyArrayObject *old = dst->owner;
@@ -32,7 +31,7 @@ int view_slice(Array *dst, const Array *src, int axis, int given, const Slot *st
         first = 0;
         by = 1;
     }
-    view_begin(dst, src);
+    view_all(dst, src);
     dst->data += first * dst->strides[axis];
     dst->strides[axis] = (npy_intp)((npy_uintp)dst->strides[axis] * (npy_uintp)by); /* a huge step wraps, as in NumPy */
     dst->shape[axis] = n;
@@ -47,7 +46,7 @@ int view_index(Array *dst, const Array *src, int axis, int64_t index)
     npy_intp n = src->shape[axis];
     if (index < -n || index >= n)
         return MISS;
-    view_begin(dst, src);
+    view_all(dst, src);
     dst->data += (index < 0 ? index + n : index) * dst->strides[axis];
     dst->ndim--;
     for (int i = axis; i < dst->ndim; i++) {
@@ -62,7 +61,7 @@ int view_newaxis(Array *dst, const Array *src, int axis)
 {
     if (axis > src->ndim || src->ndim == MAX_NDIM)
         return MISS;
-    view_begin(dst, src);
+    view_all(dst, src);
     for (int i = dst->ndim; i > axis; i--) {
         dst->shape[i] = dst->shape[i - 1];
         dst->strides[i] = dst->strides[i - 1];
@@ -82,7 +81,7 @@ int view_transpose(Array *dst, const Array *src, int n, const int32_t *perm)
         shape[i] = src->shape[perm[i]];
         strides[i] = src->strides[perm[i]];
     }
-    view_begin(dst, src);
+    view_all(dst, src);
     memcpy(dst->shape, shape, (size_t)n * sizeof(npy_intp));
     memcpy(dst->strides, strides, (size_t)n * sizeof(npy_intp));
     array_update_contiguity(dst);
@@ -103,7 +102,7 @@ int view_broadcast(Array *dst, const Array *src, int n, const npy_intp *shape)
             return MISS;
         strides[i] = length == 1 ? 0 : src->strides[i - lead];
     }
-    view_begin(dst, src);
+    view_all(dst, src);
     dst->ndim = n;
     memcpy(dst->shape, shape, (size_t)n * sizeof(npy_intp));
     memcpy(dst->strides, strides, (size_t)n * sizeof(npy_intp));
@@ -131,7 +130,7 @@ int view_reshape(Array *dst, const Array *src, int n, const npy_intp *shape)
     bool same_shape = n == src->ndim && memcmp(shape, src->shape, bytes) == 0;
     if (same_shape && memcmp(strides, src->strides, bytes) != 0)
         return MISS; /* length-one axes with strides of their own: NumPy keeps them, unless a length was given as -1 */
-    view_begin(dst, src);
+    view_all(dst, src);
     dst->ndim = n;
     memcpy(dst->shape, shape, bytes);
     memcpy(dst->strides, strides, bytes);
@@ -144,7 +143,7 @@ int view_part(Array *dst, const Array *src, bool imaginary)
     int type = src->type == NPY_CDOUBLE ? NPY_DOUBLE : src->type == NPY_CFLOAT ? NPY_FLOAT : -1;
     if (type < 0)
         return MISS;
-    view_begin(dst, src);
+    view_all(dst, src);
     dst->type = type;
     if (imaginary)
         dst->data += element_types[type].size;

@@ -195,7 +195,7 @@ def _operands(args: Iterable[Any], chars: str) -> list[Any]:
 
 def _number(value: Any, dtype: np.dtype) -> np.ndarray:
     if dtype.kind in "iu":
-        assert np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
+        assert np.iinfo(dtype).min <= int(value) <= np.iinfo(dtype).max
     if type(value) is int and dtype.kind in "fc":
         raise AssertionError("an int for a loop of floats was not converted to a double")
     return np.asarray(value).astype(dtype)

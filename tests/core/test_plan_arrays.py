@@ -245,6 +245,22 @@ def test_copy_of_every_type(dtype: np.dtype) -> None:
         assert_same(got[1], view.copy("K"))
 
 
+def test_elements_apart_from_others() -> None:
+    memory = np.arange(24.0)
+    load = [("O_EXPR", 0, 0), ("A_OBJ", 0, 0), ("O_EXPR", 2, 1), ("A_OBJ", 2, 2)]
+    plan = [*load, ("A_APART", 1, 0, 2), ("BOX_ARRAY", 1, 1)]
+    apart, other = memory[:12].reshape(3, 4).T, memory[12:].reshape(4, 3)
+    got = run(make_plan(plan), apart, other)
+    assert got is not None
+    assert_same(got[1], apart)
+    assert np.shares_memory(got[1], apart)
+    for other in (memory[11:], apart, memory[::-1]):
+        got = run(make_plan(plan), apart, other)
+        assert got is not None
+        assert_same(got[1], apart.copy("K"))
+        assert not np.shares_memory(got[1], memory)
+
+
 def test_scalar_descriptors() -> None:
     code = [("A_SCALAR", 0, 0, D), ("S_LOAD", 1, 0), ("BOX_NUMPY", 0, 1, D)]
     assert run(make_plan(code, slots=np.array([2.5, 0.0]).tobytes()))[0] == np.float64(2.5)

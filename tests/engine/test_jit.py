@@ -309,3 +309,37 @@ def test_flags_survive_loops_of_numpys_that_clear_them(fn, at, size):
                 f(x)
             seen.append([str(w.message) for w in caught])
         assert seen[0] == seen[1]
+
+
+def in_place(a, b):
+    a += b
+
+
+def in_place_of_three(a, b):
+    a[1:-1] = (b[1:-1] + b[2:] + b[:-2]) * 0.5
+
+
+def test_one_operation_in_place_on_a_large_array_is_left_to_numpy():
+    """It goes through memory once in NumPy; a region computes it first and stores it then. On few elements the region is faster."""
+    small, large = (np.ones(20), np.ones(20)), (np.ones(50_000), np.ones(50_000))
+    for function, args, ran in ((in_place, large, False), (in_place_of_three, large, True), (in_place, small, True)):
+        tierup.reset()
+        jitted = tierup.jit(function, min_graph_size=1)
+        for _ in range(3):
+            jitted(*args)
+        assert bool(runs(jitted)) is ran
+        assert bool([reason for reason in tierup.stats().rejected if "would not pay" in reason]) is not ran
+
+
+def test_assignment_of_an_array_that_may_overlap():
+    def f(a, b):
+        c = b * 2.0
+        a[1:] = b[:-1]
+        return c
+
+    def shifted(a):
+        return f(a, a)
+
+    differential(f, (np.arange(9.0), np.arange(9.0) + 1))
+    g = differential(shifted, (np.arange(9.0),))
+    assert runs(g) >= 1

@@ -288,3 +288,31 @@ def test_what_cannot_be_compiled_is_said() -> None:
     m.result(m.ufunc("bitwise_and", "dd->d", *[m.array(np.ones(2))] * 2))
     with pytest.raises(CompileError, match="no loop dd->d"):
         m.compile()
+
+
+def copied_store(second: bool = False) -> Compiled:
+    """a[:] = b.copy(), and before it b[:] = 0 if second."""
+    m = Maker()
+    a, b = m.array(np.ones(3)), m.array(np.ones(3))
+    m.same_shape(a, b)
+    copy = m.graph.add("copy", (b,), b.type, order="K")
+    if second:
+        m.graph.add("store", (b, m.literal(0.0)), NOTHING)
+    m.graph.add("store", (a, copy), NOTHING)
+    return m.compile()
+
+
+def test_what_is_only_stored_is_not_copied_before() -> None:
+    compiled = copied_store()
+    assert "A_APART" in opcodes(compiled) and "A_COPY" not in opcodes(compiled)
+    x, y = np.zeros(5), np.arange(5.0)
+    assert run(compiled, [x, y]) == [] and x.tolist() == y.tolist()
+    z = np.arange(6.0)
+    assert run(compiled, [z[1:], z[:-1]]) == [] and z.tolist() == [0, 0, 1, 2, 3, 4]
+
+
+def test_what_an_earlier_store_changes_is_copied_before() -> None:
+    compiled = copied_store(second=True)
+    assert "A_COPY" in opcodes(compiled)
+    x, y = np.zeros(5), np.arange(5.0)
+    assert run(compiled, [x, y]) == [] and x.tolist() == [0, 1, 2, 3, 4] and not y.any()

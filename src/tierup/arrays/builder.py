@@ -5,6 +5,7 @@ A rule gets a `Builder` and symbolic values and returns a value, or raises `NoRu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -124,6 +125,7 @@ class Builder:
     ) -> ArrayValue:
         """A node whose value is an array; buffer None means fresh memory."""
         node = self.node(op, args, ArrayType(dtype, len(shape)), **attrs)
+        node.elements = math.prod(shape)
         return ArrayValue(node, tuple(shape), buffer or Buffer(True), None, ccontig, writeable, corder)
 
     def view(

@@ -187,6 +187,7 @@ class Region:
         mask = 0x1FFFFF & ~(1 << 17)
         self.guard("ARRAY", source, (mask, _core.array_key(live) & mask))
         node = self.builder.node("array", (self.object_node(value),), ArrayType(facts.dtype, facts.ndim))
+        node.elements = live.size
         self._live_of[node] = live
         return ArrayValue(node, tuple(live.shape), Buffer(False, source), value, facts.ccontig, facts.writeable)
 

@@ -1,16 +1,21 @@
 """Whether a region is worth its overhead: a static estimate of what the interpreter and NumPy would spend on it, and what the site will.
 
-Only costs per operation count; work per element is never slower in a kernel than in NumPy's own loops, so it is left out. The figures are
-nanoseconds on an ordinary x86-64 machine of 2021 (`benchmarks/dispatch.py` measures the most important ones as ratios); what
-decides is their proportion.
+Costs per operation decide for small arrays. For large ones it is how often elements go through memory: NumPy makes a pass for each
+operation, a kernel one for what it makes. But what is stored goes through memory once more, because all warnings must be known before
+anything is stored, whereas NumPy's `a += b` writes into `a` at once. The figures are nanoseconds on an ordinary x86-64 machine of 2021
+(`benchmarks/dispatch.py` measures the most important ones as ratios); what decides is their proportion.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
+from tierup import _core
 from tierup.graph.ir import ArrayType, Graph, Node, ScalarType
 from tierup.guards.checks import GuardSet
+from tierup.native.loops import slowness
 
 _PLAIN: Final = {
     "ufunc": 420.0, "where": 900.0, "astype": 450.0, "copy": 300.0, "reduce": 1500.0, "store": 220.0,
@@ -36,9 +41,18 @@ _KERNEL: Final = 110.0
 """Starting one kernel and allocating its result."""
 
 _MARGIN: Final = 1.15
+_PASS: Final = 0.035
+"""Per byte of a result: an operation that memory bounds."""
+_STORED: Final = 1.2
+"""Passes that a store costs."""
+_THREADS_FROM: Final = 100e3
+"""Nanoseconds of work from which on the launcher uses threads (csrc/launch.c)."""
+_ELEMENTWISE: Final = ("ufunc", "where", "astype", "copy")
+_NEED_NO_MEMORY: Final = (*_ELEMENTWISE, "dim", "size", "shape")
+"""What can use a result that a kernel only has in registers."""
 
 
-def estimate(graph: Graph, guards: GuardSet) -> tuple[float, float]:
+def per_call(graph: Graph, guards: GuardSet) -> tuple[float, float]:
     """(nanoseconds the interpreter would spend, nanoseconds the site will), without work per element."""
     plain = sum(_plain(node) for node in graph.nodes)
     ours = _SITE + _PER_GUARD * len(guards) + sum(_OURS.get(node.op, _OTHER) for node in graph.nodes)
@@ -57,7 +71,31 @@ def _plain(node: Node) -> float:
     return _PLAIN.get(node.op, 0.0)
 
 
+def per_element(graph: Graph) -> tuple[float, float]:
+    """(nanoseconds the interpreter would spend, nanoseconds the site will) on the elements, of as many as there were at translation."""
+    users, plain, ours = graph.users(), 0.0, 0.0
+    shown = set(graph.exit_values())
+    for node in graph.nodes:
+        if node.op == "store":
+            plain += _pass(node.elements, node.args[0])
+            if isinstance(node.args[1].type, ArrayType):
+                ours += _STORED * _pass(node.args[0].elements, node.args[0])
+        elif node.op in _ELEMENTWISE and isinstance(node.type, ArrayType):
+            work = node.elements * slowness(str(node.attrs["name"])) if node.op == "ufunc" else 0.0
+            plain += _pass(node.elements, node) + work
+            ours += work / (_core.num_threads() if work > _THREADS_FROM else 1)
+            if node in shown or any(user.op not in _NEED_NO_MEMORY for user in users[node]):
+                ours += _pass(node.elements, node)
+    return plain, ours
+
+
+def _pass(elements: int, array: Node) -> float:
+    assert isinstance(array.type, ArrayType)
+    return _PASS * elements * np.dtype(array.type.dtype).itemsize
+
+
 def pays(graph: Graph, guards: GuardSet) -> bool:
     """Whether the region is expected to be faster than what it replaces."""
-    plain, ours = estimate(graph, guards)
-    return plain >= _MARGIN * ours
+    plain, ours = per_call(graph, guards)
+    plain_work, our_work = per_element(graph)
+    return plain + plain_work >= _MARGIN * ours + our_work

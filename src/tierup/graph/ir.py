@@ -77,6 +77,9 @@ class Node:
     type: Type
     line: int = 0
     """The user's line, for explanations; 0 if unknown."""
+    elements: int = 0
+    """How many elements an array had at translation, for estimates. A store into the output operand of an operation, which plain NumPy
+    does not make apart from the operation, has none."""
 
     def __repr__(self) -> str:
         return f"%{self.id}"

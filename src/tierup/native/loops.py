@@ -97,6 +97,9 @@ _QUICK: Final = frozenset({
 
 def cost_of(name: str, generated: bool) -> float:
     """Rough nanoseconds per element of one operation, for the decision how many threads a kernel is worth."""
-    if name in _SLOW:
-        return _SLOW[name]
-    return 0.15 if generated else 0.5 if name in _QUICK else 5.0
+    return slowness(name) or (0.15 if generated else 0.5)
+
+
+def slowness(name: str) -> float:
+    """Rough nanoseconds per element of an operation that computing bounds, 0 if memory does."""
+    return _SLOW.get(name, 0.0 if name in _QUICK else 5.0)

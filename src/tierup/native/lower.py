@@ -7,6 +7,7 @@ the test of the floating-point flags, boxing, and at last the stores. Nothing th
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
@@ -52,6 +53,8 @@ class _Lowering:
         self._image: dict[Reg, bytes] = {}
         self._flags = False
         self._constants: dict[int, int] = {}
+        self._first_store = next((n for n in graph.nodes if n.op == "store"), None)
+        self._uses = Counter([*(a for n in graph.nodes for a in n.args), *graph.exit_values()])
 
     def run(self) -> Program:
         self.needed = self._needed()
@@ -98,7 +101,14 @@ class _Lowering:
             # The shape of an intermediate does not need the intermediate.
             dims = self.shapes.of(node.args[0])
             return tuple(d[1] for d in dims if isinstance(d[1], Node))
-        return self.shapes.inputs(node)
+        target = self.straight_into(node)
+        return self.shapes.inputs(node) if target is None else (*self.shapes.inputs(node), target)
+
+    def straight_into(self, node: Node) -> Node | None:
+        """Where a copy's elements can be stored from where they are: it is for one store only, before which nothing else is stored."""
+        first = self._first_store
+        alone = first is not None and first.args[1] is node and node.op == "copy" and node.attrs["order"] == "K"
+        return first.args[0] if first is not None and alone and self._uses[node] == 1 else None
 
     def _schedule(self, groups: list[Group]) -> list[Node | Group]:
         """Topological order of units; of those that are ready, cheap ones before kernels and allocations."""
@@ -438,6 +448,10 @@ def _creation_like(op: str) -> _Emit:
 
 
 def _copy(lo: _Lowering, n: Node) -> None:
+    target = lo.straight_into(n)
+    if target is not None:
+        lo.emit("A_APART", lo.define(n, "a"), lo.reg[n.args[0]], lo.reg[target])
+        return
     lo.emit("A_COPY", lo.define(n, "a"), lo.reg[n.args[0]], {"C": 0, "K": 1}[str(n.attrs["order"])])
 
 

@@ -86,7 +86,9 @@ def instruction_operands(layout: str, words: Sequence[int], at: int) -> int:
 
 # -- registers ---------------------------------------------------------------------------------------------------------------
 
-_ALLOCATES: Final = frozenset(("KERNEL", "A_EMPTY", "A_ZEROS", "A_FULL", "A_EMPTY_LIKE", "A_ZEROS_LIKE", "A_COPY", "REDUCE_AXIS"))
+_ALLOCATES: Final = frozenset(
+    ("KERNEL", "A_EMPTY", "A_ZEROS", "A_FULL", "A_EMPTY_LIKE", "A_ZEROS_LIKE", "A_COPY", "A_APART", "REDUCE_AXIS")
+)
 
 
 def allocate(program: Program, code: list[Instr], image: dict[Reg, bytes], counts: dict[str, int]) -> None:

@@ -11,7 +11,7 @@ from tierup.arrays.numpy_rules.dtypes import DTYPE, can_astype, safe
 from tierup.arrays.numpy_rules.operands import element_node, integer, operand
 from tierup.arrays.numpy_rules.scalars import load
 from tierup.arrays.values import ArrayValue, ConstValue, ScalarValue, SliceValue, Value
-from tierup.graph.ir import NOTHING, Node
+from tierup.graph.ir import Node
 
 _ELLIPSIS = object()
 _NEWAXIS = object()
@@ -42,13 +42,13 @@ def setitem(b: Builder, array: ArrayValue, index: Value, value: Value) -> None:
         node = _array_value(b, target, value)
     else:
         node = number_node(b, target.dtype, value)
-    b.node("store", (target.node, node), NOTHING)
+    stores.store(b, target, node)
 
 
 def fill(b: Builder, array: ArrayValue, value: Value) -> None:
     """array.fill(value)"""
     stores.require_writeable(array)
-    b.node("store", (array.node, number_node(b, array.dtype, value)), NOTHING)
+    stores.store(b, array, number_node(b, array.dtype, value))
 
 
 def masked_store(b: Builder, array: ArrayValue, mask: ArrayValue, value: Value) -> None:
@@ -59,7 +59,7 @@ def masked_store(b: Builder, array: ArrayValue, mask: ArrayValue, value: Value) 
         if not b.compare("eq", b.dim(mask, axis), b.dim(array, axis)):
             raise NoRule("a mask of another shape")
     chosen = b.array("where", (mask.node, number_node(b, array.dtype, value), array.node), array.dtype, array.shape)
-    b.node("store", (array.node, chosen.node), NOTHING)
+    stores.store(b, array, chosen.node)
 
 
 def _array_value(b: Builder, target: ArrayValue, value: ArrayValue) -> Node:
@@ -78,7 +78,9 @@ def _array_value(b: Builder, target: ArrayValue, value: ArrayValue) -> Node:
         return stores.astype(b, value, target.dtype).node
     if value.buffer.fresh and value.buffer is not target.buffer:
         return value.node
-    return stores.copy(b, value).node
+    node = stores.copy(b, value).node
+    node.elements = 0  # only the store is a pass over memory
+    return node
 
 
 def number_node(b: Builder, code: str, value: Value) -> Node:

@@ -32,6 +32,11 @@ def store_same_kind(b: Builder, target: ArrayValue, value: ArrayValue) -> None:
     b.node("store", (target.node, value.node), NOTHING)
 
 
+def store(b: Builder, target: ArrayValue, value: Node) -> None:
+    """Store an array of the same dtype, or a number, into all of a target."""
+    b.node("store", (target.node, value), NOTHING).elements = target.size
+
+
 def depends_on_output(node: Node) -> bool:
     """Whether an operation's bits depend on the memory that its result is written to: NumPy's products of complex numbers fuse a
     multiplication only for some strides, and not where an operand is the output."""
