@@ -276,6 +276,27 @@ def test_outer(data: Any, n: int, m: int) -> None:
     check("outer", data.draw(specs((n,))), data.draw(specs((m,))))
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.sampled_from(["add", "subtract", "multiply", "minimum", "less", "arctan2"]), shapes, shapes)
+def test_outer_of_a_ufunc(data: Any, name: str, left: Any, right: Any) -> None:
+    if len(left) + len(right) > 8:
+        return
+    ufunc = getattr(np, name)
+    maker = _maker([data.draw(specs(left)), data.draw(specs(right))], {})
+    agree(LIBRARY.function_method_rule(ufunc, "outer"), ufunc.outer, maker)
+
+
+def test_outer_of_a_ufunc_is_not_what_somebody_put_there() -> None:
+    assert LIBRARY.function_method_rule(np.hypot, "outer") is not None
+    assert LIBRARY.function_method_rule(np.hypot, "reduceat") is None
+    if hasattr(np.hypot, "__dict__"):
+        vars(np.hypot)["outer"] = None
+        try:
+            assert LIBRARY.function_method_rule(np.hypot, "outer") is None
+        finally:
+            del vars(np.hypot)["outer"]
+
+
 @pytest.mark.parametrize("name", [".conj", ".conjugate"])
 def test_conjugate(name: str) -> None:
     for dtype in ("f8", "c16", "i4"):

@@ -343,3 +343,14 @@ def test_assignment_of_an_array_that_may_overlap():
     differential(f, (np.arange(9.0), np.arange(9.0) + 1))
     g = differential(shifted, (np.arange(9.0),))
     assert runs(g) >= 1
+
+
+def test_outer_of_a_ufunc_in_a_loop():
+    def shortest_paths(path):
+        for k in range(path.shape[0]):
+            path[:] = np.minimum(path[:], np.add.outer(path[:, k], path[k, :]))
+        return path
+
+    rng = np.random.default_rng(5)
+    g = differential(shortest_paths, (rng.integers(1, 100, (12, 12)),))
+    assert runs(g) >= 12

@@ -68,6 +68,9 @@ class ArrayLibrary(Protocol):
     def rule_for(self, obj: object) -> Rule | None:
         """The rule of a callable of the library, found by identity."""
 
+    def function_method_rule(self, obj: object, name: str) -> Rule | None:
+        """The rule of a method of a callable of the library (`np.add.outer`)."""
+
     def method_rule(self, name: str) -> Rule | None:
         """The rule of an array's method."""
 

@@ -9,7 +9,7 @@ from tierup.arrays.values import ArrayValue, ConstValue, DictValue, ListValue, O
 from tierup.bytecode.canonical import Canon, Op
 from tierup.capture.dispatch import handles
 from tierup.capture.outcome import Break
-from tierup.capture.variables import NULL, ArrayMethodValue, ContainerMethodValue, MethodValue
+from tierup.capture.variables import NULL, ArrayMethodValue, ContainerMethodValue, FunctionMethodValue, MethodValue
 from tierup.guards.sources import Pinned
 
 if TYPE_CHECKING:
@@ -104,6 +104,9 @@ def _constant_attribute(ex: Executor, base: ConstValue, name: str) -> Value:
         return ObjectValue(source.then("MODATTR", name), namespace[name])
     if issubclass(type(live), type) and _class_lookup(type(live), "__getattribute__") is _TYPE_GETATTRIBUTE:
         return _class_attribute(ex, base, name)
+    rule = ex.library.function_method_rule(live, name)
+    if rule is not None:
+        return FunctionMethodValue(f"{live.__name__}.{name}", rule)
     raise Break(f"attribute {name} of {type(live).__name__}")
 
 

@@ -14,7 +14,7 @@ from tierup.capture import builtins_table, containers
 from tierup.capture.dispatch import handles
 from tierup.capture.outcome import Break
 from tierup.capture.scope import FunctionNames, Scope
-from tierup.capture.variables import ArrayMethodValue, ContainerMethodValue, MethodValue, NullValue
+from tierup.capture.variables import ArrayMethodValue, ContainerMethodValue, FunctionMethodValue, MethodValue, NullValue
 
 if TYPE_CHECKING:
     from tierup.capture.executor import Executor
@@ -68,6 +68,8 @@ def call(ex: Executor, function: Value, args: list[Value], kwargs: dict[str, Val
     if isinstance(function, ArrayMethodValue):
         rule = ex.library.method_rule(function.name)
         return _apply(ex, rule, f"ndarray.{function.name}", [function.array, *args], kwargs)
+    if isinstance(function, FunctionMethodValue):
+        return _apply(ex, function.rule, function.name, args, kwargs)
     if isinstance(function, ContainerMethodValue):
         return builtins_table.container_method(ex, function, args, kwargs)
     if not isinstance(function, ConstValue):

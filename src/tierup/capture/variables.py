@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tierup.arrays.protocol import Rule
 from tierup.arrays.values import ArrayValue, ScalarValue, Value
 
 
@@ -29,6 +30,14 @@ class ArrayMethodValue(Value):
 
     name: str
     array: ArrayValue
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionMethodValue(Value):
+    """A method of one of the array library's functions, not called yet."""
+
+    name: str
+    rule: Rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)

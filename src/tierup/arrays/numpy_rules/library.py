@@ -58,6 +58,12 @@ class NumpyLibrary:
         found = _FUNCTIONS.get(id(obj))
         return found[1] if found is not None else None
 
+    def function_method_rule(self, obj: object, name: str) -> Rule | None:
+        """Methods of ufuncs, unless somebody put something else in their place."""
+        if type(obj) is not np.ufunc or obj not in _UFUNCS or name in getattr(obj, "__dict__", ()):
+            return None
+        return selection.ufunc_outer(obj) if name == "outer" else None
+
     def method_rule(self, name: str) -> Rule | None:
         """Methods of ndarray."""
         return _METHODS.get(name)

@@ -13,7 +13,8 @@ from tierup.arrays.numpy_rules.arguments import Bound, array_argument, constant,
 from tierup.arrays.numpy_rules.dtypes import DTYPE, INT_RANGE, KIND, can_astype, dtype_argument, require_code
 from tierup.arrays.numpy_rules.indexing import view_newaxis, view_slice
 from tierup.arrays.numpy_rules.operands import Operand, element_node, operand, scalar_node
-from tierup.arrays.numpy_rules.ufuncs import apply, call_with_out
+from tierup.arrays.numpy_rules.ufuncs import apply, call_with_out, ufunc_rule
+from tierup.arrays.protocol import Rule
 from tierup.arrays.values import ArrayValue, ConstValue, Value
 from tierup.graph.ir import Node
 
@@ -121,6 +122,20 @@ def outer(b: Builder, bound: Bound) -> Value:
         raise NoRule("outer of other than vectors")
     column, row = view_newaxis(b, left, 1), view_newaxis(b, right, 0)
     return call_with_out(b, np.multiply, (operand(column), operand(row)), None, bound["out"])
+
+
+def ufunc_outer(ufunc: np.ufunc) -> Rule:
+    """The rule of ufunc.outer(a, b): the ufunc of all pairs (ufunc_object.c, ufunc_outer)."""
+
+    def call(b: Builder, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Value:
+        if ufunc.nin != 2 or len(args) != 2:
+            raise NoRule("other than two operands")
+        left, right = array_argument(args[0]), array_argument(args[1])
+        for _ in range(right.ndim):
+            left = view_newaxis(b, left, left.ndim)
+        return ufunc_rule(ufunc)(b, (left, right), kwargs)
+
+    return call
 
 
 @signature("a, n=, axis=, prepend=, append=")
