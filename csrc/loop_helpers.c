@@ -2,6 +2,7 @@
  * item that would go might run code when it goes). Layouts that they read themselves are exported as numbers. */
 #include "tierup.h"
 
+#include <math.h>
 #include <stddef.h>
 
 /* Numbers and the like are released without running anybody's code. */
@@ -99,6 +100,7 @@ static int fill(PyObject *dict)
     if (add_function(dict, "put_float", (void *)(uintptr_t)put_float) < 0 ||
         add_function(dict, "put_int", (void *)(uintptr_t)put_int) < 0 ||
         add_function(dict, "put_bool", (void *)(uintptr_t)put_bool) < 0 ||
+        add_function(dict, "hypot", (void *)(uintptr_t)(double (*)(double, double))hypot) < 0 ||
         add_function(dict, "append_float", (void *)(uintptr_t)append_float) < 0 ||
         add_function(dict, "append_int", (void *)(uintptr_t)append_int) < 0)
         return -1;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tierup.loops import lists, memory, numbers, products
+from tierup.loops import complexes, lists, memory, numbers, products
 from tierup.loops.values import Refused, Value, boolean, const, floating, integer, numpy, tuple_of
 
 if TYPE_CHECKING:
@@ -117,6 +117,12 @@ def _float(t: Tracer, args: Sequence[Value]) -> Value:
     raise Refused(f"float of a {value.kind}")
 
 
+def _complex(t: Tracer, args: Sequence[Value]) -> Value:
+    _count(args, 1, 2)
+    parts = [numbers.number(arg) for arg in args]
+    return parts[0] if len(parts) == 1 and parts[0].kind == "complex" else complexes.made(t, parts)
+
+
 def _bool(t: Tracer, args: Sequence[Value]) -> Value:
     _count(args, 1)
     flag = numbers.truth(t, args[0])
@@ -209,8 +215,8 @@ def _scalar_type(dtype: str) -> Rule:
 
 
 _RULES: Final[dict[Any, Rule]] = {
-    len: _len, range: _range, min: _extreme("<"), max: _extreme(">"), abs: _abs, int: _int, float: _float, bool: _bool, ord: _ord,
-    math.sqrt: _math_sqrt, math.fabs: _math_fabs,
+    len: _len, range: _range, min: _extreme("<"), max: _extreme(">"), abs: _abs, int: _int, float: _float, complex: _complex, bool: _bool,
+    ord: _ord, math.sqrt: _math_sqrt, math.fabs: _math_fabs,
     np.sqrt: _numpy_sqrt, np.absolute: _numpy_abs, np.fabs: _numpy_abs,
     np.flip: _flip, np.dot: _dot, np.matmul: _matmul,
     np.float64: _scalar_type("f8"), np.int64: _scalar_type("i8"), np.int32: _scalar_type("i4"),

@@ -125,7 +125,10 @@ class Entry:
         if kind.dtype == "f8":
             self.ops.append(("S_FLOAT", slot, register))
             return Value("float", None, (self.fn.load_entry("double", slot),), (), source)
-        raise Refused("complex numbers")
+        if kind.dtype == "c16":
+            self.ops.append(("S_COMPLEX", slot, register))
+            return Value("complex", None, tuple(self.fn.load_entry("double", slot, at) for at in (0, 8)), (), source)
+        raise Refused(f"a {kind.dtype} number")
 
     def _bit(self, name: str) -> str:
         bit = self.fn.name()

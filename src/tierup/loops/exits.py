@@ -70,6 +70,15 @@ class ExitWriter:
         self.nslots = max(self.nslots, self._slot)
         return first
 
+    def _pair(self, names: tuple[str, ...]) -> int:
+        """Stores two doubles into one new slot; its number."""
+        fn, number = self.t.fn, self._slot
+        for k, name in enumerate(names):
+            fn.line(f"store double {name}, ptr {fn.slot(number, 8 * k)}, align 8")
+        self._slot += 1
+        self.nslots = max(self.nslots, self._slot)
+        return number
+
     def _new_object(self) -> int:
         self._object += 1
         self.nobjects = max(self.nobjects, self._object)
@@ -142,7 +151,7 @@ class ExitWriter:
     def _box(self, value: Value) -> int:
         if value.source is not None and value.kind != "const":
             return self.entry.object(value.source)
-        if value.kind in ("int", "float", "bool", "numpy", "char"):
+        if value.kind in ("int", "float", "complex", "bool", "numpy", "char"):
             return self._number(value)
         return self._thing(value)
 
@@ -152,6 +161,8 @@ class ExitWriter:
                 return self._op("BOX_INT", self._slots([(_INTEGER, value.one)]))
             case "float":
                 return self._op("BOX_FLOAT", self._slots([("double", value.one)]))
+            case "complex":
+                return self._op("BOX_COMPLEX", self._pair(value.parts))
             case "bool":
                 return self._op("BOX_BOOL", self._slots([(_BYTES, self._byte(value.one))]))
             case "numpy":

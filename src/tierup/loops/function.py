@@ -78,9 +78,9 @@ class Function:
 
     # -- slots -------------------------------------------------------------------------------------------------------
 
-    def slot(self, number: int) -> str:
-        """Address of a slot."""
-        return self.let(f"getelementptr inbounds i8, ptr %slots, i64 {number * SLOT}")
+    def slot(self, number: int, at: int = 0) -> str:
+        """Address of a slot, or so many bytes into it."""
+        return self.let(f"getelementptr inbounds i8, ptr %slots, i64 {number * SLOT + at}")
 
     def local(self, name: str, type_: str, align: int) -> str:
         """Memory of the function's own, the same wherever that name is used."""
@@ -125,10 +125,10 @@ class Function:
         """i1: the flag was never set."""
         return self.let(f"icmp eq i64 {self.let(f'load i64, ptr {flag}, align 8')}, 0")
 
-    def load_entry(self, type_: str, number: int) -> str:
-        """A slot's value when the function begins."""
+    def load_entry(self, type_: str, number: int, at: int = 0) -> str:
+        """A slot's value when the function begins, or what is so many bytes into the slot."""
         address, value = self.name(), self.name()
-        self.entry.lines.append(f"  {address} = getelementptr inbounds i8, ptr %slots, i64 {number * SLOT}")
+        self.entry.lines.append(f"  {address} = getelementptr inbounds i8, ptr %slots, i64 {number * SLOT + at}")
         self.entry.lines.append(f"  {value} = load {type_}, ptr {address}, align 8")
         return value
 

@@ -11,10 +11,10 @@ from tierup.arrays.values import ConstValue
 from tierup.bytecode.canonical import NULL_BELOW_CALLABLE, Canon, Op
 from tierup.capture import attributes
 from tierup.capture.scope import FunctionNames
-from tierup.loops import calls, lists, memory, numbers, products, vectors
+from tierup.loops import calls, complexes, lists, memory, numbers, products, vectors
 from tierup.loops.state import Frame
 from tierup.loops.tracer import Handler, Tracer, is_none
-from tierup.loops.values import NULL, UNBOUND, Refused, Value, boolean, const, integer, tuple_of
+from tierup.loops.values import NULL, UNBOUND, Refused, Value, boolean, const, floating, integer, tuple_of
 
 _MAX_INLINED: Final = 6
 _NOT_PLAIN: Final = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
@@ -82,6 +82,10 @@ def _load_attr(t: Tracer, frame: Frame, canon: Canon) -> None:
 def _attribute(t: Tracer, base: Value, name: str) -> Value:
     if base.kind == "array" and name in ("shape", "ndim", "size"):
         return _array_attribute(t, base, name)
+    if base.kind == "complex" and name in ("real", "imag"):
+        return floating(base.parts[name == "imag"])
+    if base.kind == "complex" and name == "conjugate":
+        return Value("method", name, (), (base,))
     if base.kind == "list" and name == "append":
         return Value("method", name, (), (base,))
     if base.kind == "const":
@@ -118,8 +122,8 @@ def _call(t: Tracer, frame: Frame, canon: Canon) -> bool:
         raise Refused("a call of a method")
     function = t.forced(function)
     del frame.stack[len(frame.stack) - argc - 2 :]
-    if function.kind == "method" and len(args) == 1:
-        frame.push(lists.append(t, function.items[0], args[0]))
+    if function.kind == "method":
+        frame.push(_call_method(t, str(function.detail), function.items[0], args))
         return False
     if function.kind != "const":
         raise Refused(f"a call of a {function.kind}")
@@ -128,6 +132,14 @@ def _call(t: Tracer, frame: Frame, canon: Canon) -> bool:
         return t.settled(args, partial(_follow, t, function, target))
     frame.push(calls.call(t, target, args))
     return False
+
+
+def _call_method(t: Tracer, name: str, base: Value, args: Sequence[Value]) -> Value:
+    if name == "append" and len(args) == 1:
+        return lists.append(t, base, args[0])
+    if name == "conjugate" and not args:
+        return complexes.conjugate(t, base)
+    raise Refused(f"a call of {name}")
 
 
 def _follow(t: Tracer, function: Value, target: FunctionType, args: Sequence[Value]) -> None:

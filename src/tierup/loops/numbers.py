@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tierup.loops import complexes
 from tierup.loops.values import ITEMSIZE, Refused, Value, boolean, const, floating, integer, llvm_type, numpy
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ def double_text(value: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
+def double_of(text: str) -> float:
+    """The double of such a constant."""
+    value: float = struct.unpack("<d", struct.pack("<Q", int(text, 16)))[0]
+    return value
+
+
 def number(value: Value) -> Value:
     """Constants that are numbers as computed values; all else as it is."""
     if value.kind == "const":
@@ -35,6 +42,8 @@ def number(value: Value) -> Value:
             return integer(str(plain))
         if type(plain) is float:
             return floating(double_text(plain))
+        if type(plain) is complex:
+            return complexes.constant(plain)
         if type(plain) is bool:
             return boolean("true" if plain else "false")
     return value
@@ -126,6 +135,8 @@ def truth(t: Tracer, value: Value) -> str | bool:
             return t.fn.let(f"icmp ne i64 {value.one}, 0")
         case "float":
             return t.fn.let(f"fcmp une double {value.one}, 0.0")
+        case "complex":
+            return complexes.truth(t, value)
         case "numpy":
             of = llvm_type(value.dtype)
             if value.dtype == "b1":
@@ -205,8 +216,8 @@ def _ints(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     if symbol in ("<<", ">>"):
         return _shift(t, symbol, a, b)
     if symbol == "/":
-        for name in (a, b):
-            t.require(t.fn.let(f"icmp ult i64 {t.fn.let(f'add i64 {name}, {_EXACT}')}, {2 * _EXACT + 1}"))
+        for value in (left, right):
+            require_exact_double(t, value)
         t.require(t.fn.let(f"icmp ne i64 {b}, 0"))
         return floating(t.fn.let(f"fdiv double {as_double(t, left)}, {as_double(t, right)}"))
     if symbol == "**" and b == "2":
@@ -312,6 +323,8 @@ def binary(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         return _ints(t, symbol, left, right)
     if kinds <= {"int", "bool", "float"}:
         return _floats(t, symbol, left, right)
+    if kinds <= {"int", "bool", "float", "complex"}:
+        return complexes.binary(t, symbol, left, right)
     if kinds <= {"int", "bool", "float", "numpy"}:
         return _scalars(t, symbol, left, right)
     raise Refused(f"{symbol} on {left.kind} and {right.kind}")
@@ -327,7 +340,7 @@ def _fold(symbol: str, a: object, b: object) -> object | None:
 # ---- comparisons and unary operations ------------------------------------------------------------------------------
 
 _SIGNED: Final = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne", ">": "sgt", ">=": "sge"}
-_ORDERED: Final = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une", ">": "ogt", ">=": "oge"}
+ORDERED: Final = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une", ">": "ogt", ">=": "oge"}
 
 
 def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
@@ -339,12 +352,22 @@ def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         return boolean(let(f"icmp {_SIGNED[symbol]} i64 {as_int(t, left)}, {as_int(t, right)}"))
     if kinds <= {"int", "bool", "float"}:
         for value in (left, right):
-            if value.kind == "int":  # exact in Python, whatever the size
-                t.require(let(f"icmp ult i64 {let(f'add i64 {value.one}, {_EXACT}')}, {2 * _EXACT + 1}"))
-        return boolean(let(f"fcmp {_ORDERED[symbol]} double {as_double(t, left)}, {as_double(t, right)}"))
+            require_exact_double(t, value)
+        by_squares = complexes.compare_size(t, symbol, left, right)
+        if by_squares is not None:
+            return by_squares
+        return boolean(let(f"fcmp {ORDERED[symbol]} double {as_double(t, left)}, {as_double(t, right)}"))
+    if kinds <= {"int", "bool", "float", "complex"}:
+        return complexes.equal(t, symbol, left, right)
     if kinds <= {"int", "bool", "float", "numpy"}:
         return numpy("b1", _compare_scalars(t, symbol, left, right))
     raise Refused(f"{symbol} on {left.kind} and {right.kind}")
+
+
+def require_exact_double(t: Tracer, value: Value) -> None:
+    """Leaves where an int is no double: comparisons are exact in Python, whatever the size."""
+    if value.kind == "int":
+        t.require(t.fn.let(f"icmp ult i64 {t.fn.let(f'add i64 {value.one}, {_EXACT}')}, {2 * _EXACT + 1}"))
 
 
 def _compare_scalars(t: Tracer, symbol: str, left: Value, right: Value) -> str:
@@ -359,7 +382,7 @@ def _compare_scalars(t: Tracer, symbol: str, left: Value, right: Value) -> str:
     if not _is_float(out):
         raise Refused(f"a comparison of {left.kind} and {right.kind}")
     a, b = _common(t, left, out), _common(t, right, out)
-    return t.fn.let(f"fcmp {_ORDERED[symbol]} {llvm_type(out)} {a}, {b}")
+    return t.fn.let(f"fcmp {ORDERED[symbol]} {llvm_type(out)} {a}, {b}")
 
 
 def negative(t: Tracer, value: Value) -> Value:
@@ -369,6 +392,8 @@ def negative(t: Tracer, value: Value) -> Value:
         return integer(checked(t, "sub", "s", 64, "0", as_int(t, value)))
     if value.kind == "float":
         return floating(t.fn.let(f"fneg double {value.one}"))
+    if value.kind == "complex":
+        return complexes.negative(t, value)
     if value.kind == "numpy" and _is_float(value.dtype):
         return numpy(value.dtype, t.fn.let(f"fneg {llvm_type(value.dtype)} {value.one}"))
     if value.kind == "numpy" and value.dtype[0] == "i":
@@ -397,6 +422,8 @@ def absolute(t: Tracer, value: Value) -> Value:
         return integer(t.fn.call("i64", "llvm.abs.i64", ("i64", name), ("i1", "true")))
     if value.kind == "float":
         return floating(t.fn.call("double", "llvm.fabs.f64", ("double", value.one)))
+    if value.kind == "complex":
+        return complexes.absolute(t, value)
     if value.kind == "numpy" and _is_float(value.dtype):
         of = llvm_type(value.dtype)
         return numpy(value.dtype, t.fn.call(of, f"llvm.fabs.{'f64' if of == 'double' else 'f32'}", (of, value.one)))

@@ -57,6 +57,8 @@ class Tracer:
         self._work: list[Version] = []
         self._origins: dict[int, tuple[Value | None, Value | None, Value | None]] = {}
         """Views by identity (and the view itself, which keeps it alive): array and key."""
+        self.sizes: dict[int, tuple[Value, tuple[str, ...]]] = {}
+        """Absolute values of complex numbers by identity (and themselves): the parts."""
         self._choices: dict[int, tuple[Value, str, Value, Value]] = {}
         """What `choose` made by identity (and itself): the condition and both values."""
 
@@ -194,7 +196,7 @@ class Tracer:
         lose their source, since what comes round the loop has none."""
         for slot in sorted(self.assigned):
             value = values[slot]
-            if value.kind in ("int", "float", "numpy") and value.source is not None:
+            if value.kind in ("int", "float", "complex", "numpy") and value.source is not None:
                 self.changed[slot] = len(values) + len(self.changed)
                 self.sources[slot] = value.source
                 values[slot] = Value(value.kind, value.detail, value.parts)

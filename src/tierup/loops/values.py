@@ -8,7 +8,7 @@ from typing import Final
 
 from tierup.guards.sources import Pinned, Source
 
-_WITH_IDENTITY: Final = ("int", "float", "numpy", "array", "tuple", "range")
+_WITH_IDENTITY: Final = ("int", "float", "complex", "numpy", "array", "tuple", "range")
 """Kinds of which an object is made when the loop is left. Bools and characters are the same objects everywhere, lists stay what they are,
 and no two variables hold an iterator inside a loop."""
 
@@ -25,6 +25,7 @@ class Value:
     |---|---|---|
     | int | | i64; a Python int, operations leave the loop where it would overflow |
     | float | | double; a Python float |
+    | complex | | two doubles; a Python complex |
     | bool | | i1; True or False |
     | numpy | dtype | one element; a NumPy scalar |
     | const | Pinned object | ; its source if it has one |
@@ -139,6 +140,8 @@ def own_types(value: Value) -> tuple[str, ...]:
             return ("i64",)
         case "float":
             return ("double",)
+        case "complex":
+            return ("double", "double")
         case "bool":
             return ("i1",)
         case "numpy":
