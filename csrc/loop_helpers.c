@@ -92,15 +92,30 @@ static const struct {
 #endif
 };
 
+/* The functions that CPython's own float, complex and math call. */
+#define OF_ONE(name) {#name, (uintptr_t)(double (*)(double))name}
+#define OF_TWO(name) {#name, (uintptr_t)(double (*)(double, double))name}
+static const struct {
+    const char *name;
+    uintptr_t address;
+} mathematics[] = {
+    OF_ONE(sin),   OF_ONE(cos),   OF_ONE(tan),   OF_ONE(asin),  OF_ONE(acos),  OF_ONE(atan),
+    OF_ONE(sinh),  OF_ONE(cosh),  OF_ONE(tanh),  OF_ONE(asinh), OF_ONE(acosh), OF_ONE(atanh),
+    OF_ONE(exp),   OF_ONE(expm1), OF_ONE(log),   OF_ONE(log2),  OF_ONE(log10), OF_ONE(log1p),
+    OF_TWO(atan2), OF_TWO(fmod),  OF_TWO(hypot), OF_TWO(pow),
+};
+
 static int fill(PyObject *dict)
 {
+    for (size_t i = 0; i < sizeof mathematics / sizeof mathematics[0]; i++)
+        if (add_function(dict, mathematics[i].name, (void *)mathematics[i].address) < 0)
+            return -1;
     for (size_t i = 0; i < sizeof layout / sizeof layout[0]; i++)
         if (add_number(dict, layout[i].name, PyLong_FromSize_t(layout[i].offset)) < 0)
             return -1;
     if (add_function(dict, "put_float", (void *)(uintptr_t)put_float) < 0 ||
         add_function(dict, "put_int", (void *)(uintptr_t)put_int) < 0 ||
         add_function(dict, "put_bool", (void *)(uintptr_t)put_bool) < 0 ||
-        add_function(dict, "hypot", (void *)(uintptr_t)(double (*)(double, double))hypot) < 0 ||
         add_function(dict, "append_float", (void *)(uintptr_t)append_float) < 0 ||
         add_function(dict, "append_int", (void *)(uintptr_t)append_int) < 0)
         return -1;

@@ -118,8 +118,14 @@ def test_functions_are_followed_into_with_complex_numbers() -> None:
 
 @pytest.mark.parametrize("symbol", ["<", "<=", ">", ">=", "==", "!="])
 def test_an_absolute_value_close_to_a_bound(symbol: str) -> None:
-    source = f"def f(z, n):\n    out = 0\n    for k in range(n):\n        if abs(z[k]) {symbol} 5.0:\n            out = out * 3 + k\n    return out"
-    source = source.replace("z[k]", "complex(float(z[k, 0]), float(z[k, 1]))")
+    source = f"""
+def f(parts, n):
+    out = 0
+    for k in range(n):
+        if abs(complex(float(parts[k, 0]), float(parts[k, 1]))) {symbol} 5.0:
+            out = out * 3 + k
+    return out
+"""
     namespace: dict[str, Any] = {}
     exec(source, namespace)
     numbers = [3 + 4j, -4 + 3j, 5j, -5 + 0j, 3.0000000000000004 + 4j, 3 + 4.000000000000001j, 2.9999999999999996 + 4j, 1 + 1j, 9j, 0j]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tierup.loops import complexes, lists, memory, numbers, products
+from tierup.loops import complexes, lists, math_functions, memory, numbers, products
 from tierup.loops.values import Refused, Value, boolean, const, floating, integer, numpy, tuple_of
 
 if TYPE_CHECKING:
@@ -129,25 +128,26 @@ def _bool(t: Tracer, args: Sequence[Value]) -> Value:
     return const(flag) if isinstance(flag, bool) else boolean(flag)
 
 
-def _as_float(t: Tracer, value: Value) -> str:
-    value = numbers.number(value)
-    if value.kind == "numpy":
-        return numbers.element_as(t, value, "f8")
-    if value.kind in ("int", "bool", "float"):
-        return numbers.as_double(t, value)
-    raise Refused(f"math function of a {value.kind}")
-
-
-def _math_sqrt(t: Tracer, args: Sequence[Value]) -> Value:
+def _round(t: Tracer, args: Sequence[Value]) -> Value:
     _count(args, 1)
-    x = _as_float(t, args[0])
-    t.require(t.fn.let(f"fcmp oge double {x}, 0.0"))
-    return floating(t.fn.call("double", "llvm.sqrt.f64", ("double", x)))
+    value = numbers.number(args[0])
+    if value.kind in ("int", "bool"):
+        return integer(numbers.as_int(t, value))
+    if value.kind == "float":
+        return math_functions.rounded_to_even(t, value)
+    raise Refused(f"round of a {value.kind}")
 
 
-def _math_fabs(t: Tracer, args: Sequence[Value]) -> Value:
-    _count(args, 1)
-    return floating(t.fn.call("double", "llvm.fabs.f64", ("double", _as_float(t, args[0]))))
+def _divmod(t: Tracer, args: Sequence[Value]) -> Value:
+    _count(args, 2)
+    if any(numbers.number(arg).kind == "numpy" for arg in args):
+        raise Refused("divmod of NumPy scalars")
+    return tuple_of([numbers.binary(t, symbol, *args) for symbol in ("//", "%")])
+
+
+def _pow(t: Tracer, args: Sequence[Value]) -> Value:
+    _count(args, 2)
+    return numbers.binary(t, "**", *args)
 
 
 def _numpy_sqrt(t: Tracer, args: Sequence[Value]) -> Value:
@@ -216,7 +216,8 @@ def _scalar_type(dtype: str) -> Rule:
 
 _RULES: Final[dict[Any, Rule]] = {
     len: _len, range: _range, min: _extreme("<"), max: _extreme(">"), abs: _abs, int: _int, float: _float, complex: _complex, bool: _bool,
-    ord: _ord, math.sqrt: _math_sqrt, math.fabs: _math_fabs,
+    ord: _ord, round: _round, divmod: _divmod, pow: _pow,
+    **math_functions.RULES,
     np.sqrt: _numpy_sqrt, np.absolute: _numpy_abs, np.fabs: _numpy_abs,
     np.flip: _flip, np.dot: _dot, np.matmul: _matmul,
     np.float64: _scalar_type("f8"), np.int64: _scalar_type("i8"), np.int32: _scalar_type("i4"),

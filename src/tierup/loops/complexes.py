@@ -8,8 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tierup import _core
-from tierup.loops import numbers
+from tierup.loops import math_functions, numbers
 from tierup.loops.values import Refused, Value, boolean, floating
 
 if TYPE_CHECKING:
@@ -142,8 +141,7 @@ def absolute(t: Tracer, value: Value) -> Value:
     for part in value.parts:
         magnitude = t.fn.call("double", "llvm.fabs.f64", ("double", part))
         t.require(t.fn.let(f"fcmp olt double {magnitude}, {numbers.double_text(_LARGE)}"))
-    hypot = t.entry.pointer(_core.LOOP_HELPERS["hypot"])
-    size = floating(t.fn.let(f"call double {hypot}(double {value.parts[0]}, double {value.parts[1]}) memory(none) nounwind willreturn"))
+    size = floating(math_functions.library(t, "hypot", *value.parts))
     t.sizes[id(size)] = (size, value.parts)
     return size
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tierup.loops import complexes
+from tierup.loops import complexes, math_functions
 from tierup.loops.values import ITEMSIZE, Refused, Value, boolean, const, floating, integer, llvm_type, numpy
 
 if TYPE_CHECKING:
@@ -226,9 +226,14 @@ def _ints(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
 
 
 def _floats(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
+    if symbol == "**":
+        return floating(math_functions.power(t, left, right))
+    a, b = as_double(t, left), as_double(t, right)
+    if symbol in ("//", "%"):
+        by = math_functions.floor_division if symbol == "//" else math_functions.remainder
+        return floating(by(t, a, b))
     if symbol not in _FLOATING:
         raise Refused(f"{symbol} on floats")
-    a, b = as_double(t, left), as_double(t, right)
     if symbol == "/":
         t.require(t.fn.let(f"fcmp une double {b}, 0.0"))
     return floating(t.fn.let(f"{_FLOATING[symbol]} double {a}, {b}"))
