@@ -464,6 +464,45 @@ void shim_seqiter_write(PyObject *iterator, int64_t position)
     ((SequenceIterator *)iterator)->it_index = (Py_ssize_t)position;
 }
 
+typedef struct { /* enumobject in Objects/enumobject.c */
+    PyObject_HEAD Py_ssize_t index;
+    PyObject *iterator, *result, *long_index;
+} Enumeration;
+
+typedef struct { /* zipobject in Python/bltinmodule.c */
+    PyObject_HEAD Py_ssize_t size;
+    PyObject *iterators, *result;
+    int strict;
+} Zip;
+
+PyObject *shim_inner_iterator(PyObject *iterator, Py_ssize_t k)
+{
+    if (Py_IS_TYPE(iterator, &PyEnum_Type)) {
+        const Enumeration *e = (const Enumeration *)iterator;
+        return k == 0 && e->long_index == NULL ? e->iterator : NULL;
+    }
+    if (Py_IS_TYPE(iterator, &PyZip_Type)) {
+        const Zip *z = (const Zip *)iterator;
+        return !z->strict && k < z->size && PyTuple_CheckExact(z->iterators) ? PyTuple_GET_ITEM(z->iterators, k) : NULL;
+    }
+    return NULL;
+}
+
+Py_ssize_t shim_inner_count(PyObject *iterator)
+{
+    return Py_IS_TYPE(iterator, &PyZip_Type) ? ((const Zip *)iterator)->size : 1;
+}
+
+int64_t shim_enum_index(PyObject *iterator)
+{
+    return Py_IS_TYPE(iterator, &PyEnum_Type) ? (int64_t)((const Enumeration *)iterator)->index : 0;
+}
+
+void shim_enum_write(PyObject *iterator, int64_t index)
+{
+    ((Enumeration *)iterator)->index = (Py_ssize_t)index;
+}
+
 enum { EXTRA_PYTHON_DEPTH = 1000, EXTRA_C_DEPTH = 200 };
 
 struct ShimGuard {

@@ -54,6 +54,11 @@ void shim_range_write(PyObject *iterator, int64_t next, int64_t left);
  */
 PyObject *shim_seqiter_read(PyObject *iterator, int64_t *position);
 void shim_seqiter_write(PyObject *iterator, int64_t position);
+/* The k-th iterator (borrowed) that an enumerate or a zip that is not strict goes through; NULL for anything else. */
+PyObject *shim_inner_iterator(PyObject *iterator, Py_ssize_t k);
+Py_ssize_t shim_inner_count(PyObject *iterator);
+int64_t shim_enum_index(PyObject *iterator); /* 0 of a zip */
+void shim_enum_write(PyObject *iterator, int64_t index);
 
 /* Around a call of the translator: a raised recursion budget, an empty exc_info, a context of its own, no tracing of
    its frames, no signal handlers; errno and the floating-point environment are put back afterwards. enter returns NULL

@@ -27,7 +27,8 @@ static const struct {
     [EXPR_FUNC_GLOBAL] = {true, ARG_NAME},    [EXPR_FUNC_BUILTIN] = {true, ARG_NAME},
     [EXPR_FUNC_CELL] = {true, ARG_NUMBER},    [EXPR_FUNC_DEFAULT] = {true, ARG_NUMBER},
     [EXPR_FUNC_KWDEFAULT] = {true, ARG_NAME}, [EXPR_METHOD_SELF] = {true, ARG_NONE},
-    [EXPR_METHOD_FUNC] = {true, ARG_NONE},    [EXPR_TYPE] = {true, ARG_NONE},
+    [EXPR_ITERATED] = {true, ARG_NUMBER},     [EXPR_METHOD_FUNC] = {true, ARG_NONE},
+    [EXPR_TYPE] = {true, ARG_NONE},
 };
 
 static int parse_number(GuardExpr *e, int index, PyObject *arg)
@@ -306,6 +307,8 @@ static Look evaluate_based(GuardExpr *e, PyObject *base, PyObject **value)
         return Py_IS_TYPE(base, &PyMethod_Type) ? present(PyMethod_GET_SELF(base), value) : LOOK_UNSURE;
     case EXPR_METHOD_FUNC:
         return Py_IS_TYPE(base, &PyMethod_Type) ? present(PyMethod_GET_FUNCTION(base), value) : LOOK_UNSURE;
+    case EXPR_ITERATED:
+        return present(shim_inner_iterator(base, e->number), value);
     case EXPR_TYPE:
         return present((PyObject *)Py_TYPE(base), value);
     default:

@@ -225,6 +225,14 @@ static PyObject *box_sequence(Run *r, const int32_t *pc, bool tuple)
     return sequence;
 }
 
+static PyObject *box_zip(Run *r, const int32_t *pc)
+{
+    PyObject *iterators = box_sequence(r, pc, true);
+    PyObject *made = iterators == NULL ? NULL : PyObject_CallObject((PyObject *)&PyZip_Type, iterators);
+    Py_XDECREF(iterators);
+    return made;
+}
+
 static PyObject *box_dict(Run *r, const int32_t *pc)
 {
     PyObject *dict = PyDict_New();
@@ -591,6 +599,9 @@ static int interpret(Run *r)
         case OP_S_LISTITER:
             TRY(load_list_iterator(&S(1), O(2)));
             NEXT(2);
+        case OP_S_COMBINED:
+            TRY(load_combined(&S(1), O(2), pc[3]));
+            NEXT(3);
         case OP_S_TEXT:
             TRY(load_text(&S(1), O(2)));
             NEXT(2);
@@ -616,6 +627,12 @@ static int interpret(Run *r)
         case OP_BOX_SEQITER:
             BOX(box_sequence_iterator(O(2), &S(3)));
             NEXT(3);
+        case OP_BOX_ENUM:
+            BOX(box_enumerate(O(2), &S(3)));
+            NEXT(3);
+        case OP_BOX_ZIP:
+            BOX(box_zip(r, pc));
+            NEXT(2 + pc[2]);
         case OP_O_SELECT:
             BOX(Py_NewRef(S(2).b ? O(3) : O(4)));
             NEXT(4);
@@ -624,6 +641,9 @@ static int interpret(Run *r)
             NEXT(2);
         case OP_BOX_CHAR:
             BOX(PyUnicode_FromOrdinal((int)S(2).i));
+            NEXT(2);
+        case OP_ENUM_SET:
+            shim_enum_write(O(1), S(2).i);
             NEXT(2);
         case OP_SEQITER_SET:
             shim_seqiter_write(O(1), S(2).i);

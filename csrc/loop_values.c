@@ -60,6 +60,24 @@ PyObject *box_sequence_iterator(PyObject *sequence, const Slot *position)
     return iterator;
 }
 
+int load_combined(Slot *index, PyObject *iterator, int count)
+{
+    if (Py_REFCNT(iterator) > OWN_REFERENCES || shim_inner_count(iterator) != count ||
+        shim_inner_iterator(iterator, count - 1) == NULL)
+        return MISS;
+    index->i = shim_enum_index(iterator);
+    return index->i < INT64_MAX / 2 ? OK : MISS;
+}
+
+PyObject *box_enumerate(PyObject *iterator, const Slot *index)
+{
+    PyObject *start = PyLong_FromLongLong(index->i);
+    PyObject *made =
+        start == NULL ? NULL : PyObject_CallFunctionObjArgs((PyObject *)&PyEnum_Type, iterator, start, NULL);
+    Py_XDECREF(start);
+    return made;
+}
+
 int load_list_iterator(Slot *first, PyObject *iterator)
 {
     PyObject *list = Py_REFCNT(iterator) > OWN_REFERENCES ? NULL : shim_seqiter_read(iterator, &first[1].i);

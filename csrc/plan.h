@@ -220,6 +220,8 @@ PyObject *box_range(const Slot *first);
 int load_sequence(Array *a, Slot *position, PyObject *iterator);
 PyObject *box_sequence_iterator(PyObject *sequence, const Slot *position);
 int load_list_iterator(Slot *first, PyObject *iterator);
+int load_combined(Slot *index, PyObject *iterator, int count); /* of an enumerate or zip over that many iterators */
+PyObject *box_enumerate(PyObject *iterator, const Slot *index);
 int load_text(Slot *first, PyObject *text);
 PyObject *box_view(const Array *base, const Slot *first, int ndim, bool writeable);
 

@@ -69,6 +69,7 @@ static bool writes_first(int op)
     case OP_C_STORABLE:
     case OP_RANGE_SET:
     case OP_SEQITER_SET:
+    case OP_ENUM_SET:
     case OP_C_ARRAY:
     case OP_SWITCH:
         return false;
@@ -247,6 +248,9 @@ static bool may_follow_loop(int op)
     case OP_BOX_CHAR:
     case OP_RANGE_SET:
     case OP_SEQITER_SET:
+    case OP_ENUM_SET:
+    case OP_BOX_ENUM:
+    case OP_BOX_ZIP:
         return true;
     default:
         return false;

@@ -94,13 +94,17 @@ def _called(target: Any, args: Any, kwargs: Any, environment: str, recorder: Rec
         sys.setprofile(None)
 
 
+_EMPTY: tuple[()] = ()
+
+
 def _tracked(roots: list[Any]) -> list[Any]:
-    """The mutable objects reachable from some roots: those whose reference counts a program may look at."""
+    """The mutable objects reachable from some roots: those whose reference counts a program may look at. There is one empty tuple for
+    everybody, also for the translator."""
     found: dict[int, Any] = {}
     todo = list(roots)
     while todo:
         obj = todo.pop()
-        if id(obj) in found or isinstance(obj, (type, types.ModuleType, types.FunctionType)):
+        if id(obj) in found or obj is _EMPTY or isinstance(obj, (type, types.ModuleType, types.FunctionType)):
             continue
         if isinstance(obj, np.ndarray):
             todo.append(obj.base)

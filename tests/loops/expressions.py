@@ -178,12 +178,41 @@ class Expressions:
             (1, lambda: f"abs({x})"),
             (1, lambda: f"math.sqrt({self.pick(f'abs({x})', f'abs({x})', x if self.chance(20) else '2.0')})"),
             (1, lambda: f"math.fabs({x})"),
+            (2, lambda: self.of_library(x, y)),
+            (1, lambda: f"abs(complex({x}, {y}))"),
+            (1, lambda: f"({self.complex_number(budget - 1)}).{self.pick('real', 'imag')}"),
             (1, lambda: f"{self.pick('min', 'max')}(float({x}), {self.pick('1.0', '-0.0', '0.0', '-0.0', '0.5', 'NAN')})"),
             (1, lambda: f"({x} if {self.condition(budget - 1)} else {y})"),
             (1, lambda: f"clamp({x}, -1.0, 1e3)"),
             (1, lambda: f"mix({x}, {y})"),
             (1, lambda: f"float({self.one()})"),
             (1, lambda: f"row_sum(m, {self.index('m0')})"),
+        ])  # fmt: skip
+
+    def of_library(self, x: str, y: str) -> str:
+        """What needs the C library; mostly of arguments for which it raises nothing."""
+        small = f"({x} if abs({x}) < 50.0 else 0.5)"
+        return self.pick(
+            f"math.{self.pick('sin', 'cos', 'atan', 'tanh', 'asinh')}({small})", f"math.exp(-abs({x}))", f"math.log(abs({x}) + 1.0)",
+            f"math.atan2({small}, {self.pick('1.5', '-0.0', 'f2')})", f"({x} % {self.pick('2.5', '-3', 'f2', y)})",
+            f"({x} // {self.pick('2.5', '-3', '0.1', 'f2')})", f"abs({small}) ** {self.pick('0.5', '1.5', '-1.0', 'f2')}",
+            f"({small}) ** {self.pick('2', '3', '2.0')}", f"float(math.{self.pick('floor', 'ceil', 'trunc')}({small}))",
+            f"float(round({small}))", f"math.{self.pick('sqrt', 'log', 'exp', 'acos')}({x})", f"math.copysign({x}, f2)",
+        )  # fmt: skip
+
+    def complex_number(self, budget: int) -> str:
+        """A Python complex number."""
+        x = f"complex({self.floating(0)}, {self.floating(0)})"
+        if budget <= 0:
+            return self.pick(x, "(1.5 - 2j)", "0j", f"complex({self.integer(0)})")
+        y = self.pick(self.complex_number(budget - 1), self.floating(0), self.integer(0))
+        return self.maybe([
+            (4, lambda: f"({x} {self.pick('+', '-', '*')} {y})"),
+            (1, lambda: f"({y} {self.pick('+', '-', '*', '/')} {x})"),
+            (1, lambda: f"({x} / {self.pick('(2 - 1j)', y)})"),
+            (1, lambda: f"{x} ** {self.pick('2', '3')}"),
+            (1, lambda: f"{x}.conjugate()"),
+            (1, lambda: f"-{x}"),
         ])  # fmt: skip
 
     def anything(self, budget: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 from tierup import _core
 from tierup.engine import whole_loops
 from tierup.guards.checks import Check
-from tierup.loops import calls, instructions, memory, numbers, vectors
+from tierup.loops import calls, complexes, instructions, iterators, math_functions, memory, numbers, vectors
 from tierup.loops.exits import ExitWriter, PlanWriter
 from tierup.loops.function import Function
 from tierup.loops.state import Checkpoint, Version
@@ -160,6 +160,37 @@ def _truncate(patch: pytest.MonkeyPatch) -> None:
         return t.fn.let(f"sdiv i{bits} {a}, {b}"), t.fn.let(f"srem i{bits} {a}, {b}")
 
     patch.setattr(numbers, "_floor_division", division)
+
+
+@_fault("a float's remainder has the dividend's sign")
+def _dividend_sign(patch: pytest.MonkeyPatch) -> None:
+    original = math_functions.quotient_and_rest
+
+    def division(t: Tracer, a: str, b: str) -> tuple[str, str]:
+        return original(t, a, b)[0], math_functions.library(t, "fmod", a, b)
+
+    patch.setattr(math_functions, "quotient_and_rest", division)
+
+
+@_fault("the imaginary part of a product has half of its terms")
+def _half_product(patch: pytest.MonkeyPatch) -> None:
+    original = complexes._product
+
+    def product(t: Tracer, a: complexes.Parts, b: complexes.Parts) -> complexes.Parts:
+        return original(t, a, b)[0], t.fn.let(f"fmul double {a[0]}, {b[1]}")
+
+    patch.setattr(complexes, "_product", product)
+
+
+@_fault("zip asks only the first that it goes through")
+def _first_of_zip(patch: pytest.MonkeyPatch) -> None:
+    original = iterators.is_over
+    patch.setattr(iterators, "is_over", lambda t, value: original(t, value.items[0] if value.kind == "zip" else value))
+
+
+@_fault("enumerate always counts from zero")
+def _from_zero(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(calls._BY_ID, id(enumerate), lambda t, args: iterators.enumerated(t, args[:1]))
 
 
 @_fault("a float stored among integers is rounded")

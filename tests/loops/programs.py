@@ -172,7 +172,9 @@ class Generator(Expressions):
     def called_store(self) -> Statement:
         name, flavour = self.pick(*[(n, self.arrays[n]) for n in ("a", "b")])
         value = self.element(1, flavour) if flavour == "i" else self.floating(1)
-        return self.pick(f"set_at({name}, {self.index('a')}, {value})", f"x1 = bump({name}, {self.index('a')})")
+        if self.chance(6):  # may fail behind its store: such loops are not compiled
+            return f"x1 = bump({name}, {self.index('a')})"
+        return f"set_at({name}, {self.index('a')}, {value})"
 
     def unsupported(self) -> Statement:
         j = self.loop_variable()
@@ -252,7 +254,8 @@ class Generator(Expressions):
         part = [
             ("range(1, n)", "a"), ("range(m.shape[1])", "m1"), ("range(0, n, 2)", "a"), ("range(n - 1, 0, -2)", "a"),
             ("range(-len(a), len(a))", "a"), (f"range({before}, len(a))", "a"), (f"range({before} % 7 + 1)", ""), ("range(4)", ""),
-            ("range(k % 5)", ""), ("range(LIMIT)", ""), ("range(3, -4, -3)", ""), ("range(min(n, 4))", "a"),
+            ("range(k % 5)", ""), ("reversed(range(1, n, 2))", "a"), ("reversed(range(n))", "a"), ("range(LIMIT)", ""),
+            ("range(3, -4, -3)", ""), ("range(min(n, 4))", "a"),
             (f"range(-3, {self.small_integer()})", ""), ("range(i1 & 3, 6, (i2 & 1) + 1)", ""), ("range(3, 3)", ""),
             (f"range(int({self.element(0, 'i')}) & 3)", ""),
         ]  # fmt: skip
@@ -284,8 +287,19 @@ class Generator(Expressions):
         )
         return [f"{w} = {self.pick(-1, 0)}"], f"for {what[0]} in {what[1]}:", (w, what[2])
 
+    def over_several(self) -> tuple[list[Statement], str, tuple[str, str]]:
+        """A loop over an enumerate or a zip, in which one variable counts."""
+        w = self.fresh("w")
+        items, what, of = self.pick(
+            (f"{w}, e", "enumerate(a)", "a"), (f"{w}, e", "enumerate(b, k % 3)", ""), (f"{w}, row", "enumerate(m)", "m0"),
+            (f"{w}, e", "zip(range(len(a)), a)", "a"), (f"e, {w}", "zip(a, range(n))", "a"), (f"{w}, (e, g)", "enumerate(zip(a, b))", "a"),
+            (f"{w}, (g, e)", "zip(range(1, n), enumerate(a[1:]))", "a"), (f"e, {w}", "zip(range(5), reversed(range(n)))", "a"),
+            (f"{w}, e", "enumerate(range(n, 0, -1), -1)", ""),
+        )  # fmt: skip
+        return [], f"for {items} in {what}:", (w, of)
+
     def element_statement(self, header: str) -> Statement:
-        if header.startswith("for row"):
+        if "row in" in header:
             return self.pick(
                 "f1 += row[-1]", "x1 = row[0]", "row[0] = f1", f"row += {self.pick('1', 'f1')}", "f2 = row_sum(m, 0)", "x1 = row @ row"
             )
@@ -294,11 +308,11 @@ class Generator(Expressions):
         )
 
     def loop(self) -> list[Statement]:
-        elements = self.chance(15)
-        before, header, variable = self.over_array() if elements else self.header()
+        elements, several = self.chance(15), self.chance(12)
+        before, header, variable = self.over_several() if several else self.over_array() if elements else self.header()
         first: list[Statement] = []
-        if elements and variable is not None:
-            first = [f"{variable[0]} += 1", self.element_statement(header)]
+        if (elements or several) and variable is not None:
+            first = [*([] if several else [f"{variable[0]} += 1"]), self.element_statement(header)]
         if variable is not None and variable[1] in "+-" and variable[1]:
             w, direction = variable
             first = [f"{w} {direction}= 1"]

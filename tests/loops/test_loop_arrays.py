@@ -285,3 +285,15 @@ def test_flipped_vectors() -> None:
     n = 120
     r = n + 1 - np.arange(n, dtype=np.float64)
     check(durbin, (r, np.empty(n)), (r[::2], np.empty(n)), (r[::-1].copy()[::-1], np.empty(n)))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u4", "i8", "u8", "f4"])
+def test_products_of_vectors_of_every_type(dtype: str) -> None:
+    def f(m: Any, out: Any, n: int) -> None:
+        for i in range(n):
+            out[i] = m[i, :] @ m[n - 1 - i, :]
+            out[n + i] = np.dot(m[i, ::-1], m[0, :])
+
+    rng = np.random.default_rng(4)
+    m = rng.integers(0, 100, (6, 9)).astype(dtype)
+    check(f, (m, np.zeros(12, dtype), 6), (m.T.copy(), np.zeros(18, dtype), 9))

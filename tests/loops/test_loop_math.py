@@ -63,6 +63,22 @@ def test_functions_of_the_math_module(name: str) -> None:
     check(looped(expression), *pairs(*zip(*chosen, strict=True)))
 
 
+@pytest.mark.parametrize("symbol", ["%", "//"])
+def test_division_with_rest_of_numpy_scalars(symbol: str) -> None:
+    source = f"""
+def f(a, b):
+    total, last = 0.0, 0
+    for i in range(len(a)):
+        last = a[i] {symbol} b[i]
+        total += last - a[i] {symbol} 2.5 + 7 {symbol} b[i]
+    return total, last, i
+"""
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    chosen = list(itertools.product(VALUES, VALUES))[::2]
+    check(namespace["f"], *pairs(*zip(*chosen, strict=True)))
+
+
 def test_rounding() -> None:
     values = [0.5, 1.5, 2.5, -0.5, -1.5, 0.49999999999999994, 1e15 + 0.5, -2.5, 1e18, 1e19, NAN, INF]
     check(looped("round(x)"), *pairs(values, values))

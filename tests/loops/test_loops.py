@@ -16,6 +16,7 @@ import pytest
 
 import tierup
 from tierup.capture.executor import Executor
+from tierup.engine import units
 from tierup.loops.tracer import Tracer
 from tierup.runtime import events
 
@@ -619,3 +620,71 @@ def test_nothing_of_a_translation_outlives_it() -> None:
         assert not [found for found in gc.get_objects() if isinstance(found, Tracer | Executor)]
     finally:
         gc.enable()
+
+
+def test_elements_exchanged_in_one_statement() -> None:
+    """The second store cannot fail: both indices were in range when the elements were read."""
+
+    def f(a: Any, n: int) -> Any:
+        swaps = 0
+        for i in range(n):
+            for j in range(len(a) - 1):
+                if a[j] > a[j + 1]:
+                    a[j], a[j + 1] = a[j + 1], a[j]
+                    swaps += 1
+            a[i], a[-1] = a[-1], a[i]
+        return swaps
+
+    check(f, (np.random.default_rng(8).random(30), 30), (np.arange(9)[::-1].copy(), 5), (np.arange(4.0), 6))
+
+
+def test_what_is_not_compiled_leaves_the_loop_where_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    """A report now and then, an error that is raised in a rare case, a call of an unknown function."""
+
+    def f(a: Any, limit: float, seen: Any) -> Any:
+        total = 0.0
+        for i in range(len(a)):
+            if i % 40 == 3:
+                print(f"{i}: {total:.3f}")
+            total += a[i] * 0.5
+            if total > limit:
+                raise ValueError(f"too much at {i}")
+            if i == 57:
+                seen.append(sorted([total, 1.0]))
+        return total
+
+    jitted = check(f, (np.arange(90.0), 1e9, []), (np.arange(90.0), 500.0, []))
+    unit = units.unit_of(jitted.__code__)
+    assert unit is not None
+    cuts = [cut for site in unit.sites.values() for spec in site.specs if spec.graph is None for cut in spec.compiled.cuts]  # type: ignore[union-attr]
+    assert {line for line, _ in cuts} >= {f.__code__.co_firstlineno + k for k in (4, 9)}
+    assert [str(e) for e in events.recent("break") if "the loop is left" in str(e)]
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 2 * 3 * (3 + 2) and len(set(printed)) == 3  # plain and compiled, repeats, until the end and until the error
+
+
+def test_a_loop_that_is_left_in_every_turn_is_not_compiled() -> None:
+    def f(a: Any) -> Any:
+        out = []
+        for i in range(len(a)):
+            x = a[i] * 2.0
+            out.append({"x": x})
+        return out
+
+    jitted = tierup.jit(f)
+    for _ in range(3):
+        assert outcome(jitted, (np.arange(30.0),)) == outcome(f, (np.arange(30.0),))
+    assert loops_of(jitted) == 0
+
+
+def test_an_inner_loop_over_something_else_leaves_the_outer_one() -> None:
+    def f(a: Any, words: Any) -> Any:
+        count, total = 0, 0.0
+        for i in range(len(a)):
+            total += a[i]
+            if i % 20 == 5:
+                for word in words:
+                    count += len(word)
+        return total, count
+
+    check(f, (np.arange(70.0), {"one": 1, "three": 3}), (np.arange(70.0), ("a", "bc")))

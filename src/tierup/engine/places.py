@@ -87,13 +87,24 @@ def _loop_sites(listing: Listing, flow: Flow, header: int, body: frozenset[int],
 
 
 def loop_entry(listing: Listing, header: int, body: frozenset[int]) -> int:
-    """Where a turn of a loop begins for us: behind a `for` loop's own instructions, at a `while` loop's header."""
+    """Where a turn of a loop begins for us: behind a `for` loop's own instructions, also those that take its item apart into variables, at
+    a `while` loop's header."""
     first = listing.canons[listing.position[header]]
     if first.op is not Op.FOR_ITER:
         return header
-    after = listing.canons[listing.position[first.next_index]]
-    stores = after.op in (Op.STORE_LOCAL, Op.STORE_NAME) and after.next_index in body
-    return after.next_index if stores else first.next_index
+    at, values = listing.position[first.next_index], 1
+    while values and at + 1 < len(listing.canons):
+        canon = listing.canons[at]
+        if canon.op is Op.UNPACK_SEQUENCE:
+            values += canon.arg - 1
+        elif canon.op in (Op.STORE_LOCAL, Op.STORE_NAME):
+            values -= 1
+        else:
+            return first.next_index
+        at += 1
+    behind = listing.canons[at].index
+    whole = listing.position[behind] == at  # not in the middle of an instruction that does two things
+    return behind if not values and whole and behind in body else first.next_index
 
 
 def loop_at(listing: Listing, flow: Flow, index: int) -> Loop | None:

@@ -36,6 +36,8 @@ def attempt(unit: Unit, state: SiteState, request: Request, library: Any) -> boo
         return False
     if any(spec.key == compiled.key and spec.checks == tuple(compiled.guards) for spec in done):
         return False
+    for line, why in dict.fromkeys(compiled.cuts):
+        events.record("break", f"the loop is left: {why}", unit.filename, line, unit.name)
     _install(unit, state, compiled, loop)
     return True
 

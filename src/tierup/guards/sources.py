@@ -59,6 +59,7 @@ _FORMATS = {
     "FUNC_KWDEFAULT": "{base}.__kwdefaults__[{arg!r}]",
     "METHOD_SELF": "{base}.__self__",
     "METHOD_FUNC": "{base}.__func__",
+    "ITERATED": "iterator {arg} of {base}",
     "TYPE": "type({base})",
 }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tierup.loops import complexes, lists, math_functions, memory, numbers, products
+from tierup.loops import complexes, iterators, lists, math_functions, memory, numbers, products
 from tierup.loops.values import Refused, Value, boolean, const, floating, integer, numpy, tuple_of
 
 if TYPE_CHECKING:
@@ -215,6 +215,7 @@ def _scalar_type(dtype: str) -> Rule:
 
 
 _RULES: Final[dict[Any, Rule]] = {
+    enumerate: iterators.enumerated, zip: iterators.zipped, reversed: iterators.backwards,
     len: _len, range: _range, min: _extreme("<"), max: _extreme(">"), abs: _abs, int: _int, float: _float, complex: _complex, bool: _bool,
     ord: _ord, round: _round, divmod: _divmod, pow: _pow,
     **math_functions.RULES,

@@ -52,6 +52,8 @@ class CompiledLoop:
     lines: tuple[int, int]
     key: str
     """The function's text."""
+    cuts: list[tuple[int, str]]
+    """(line, reason) of what is left to the interpreter inside the loop."""
 
 
 def compile_loop(request: Request, library: Any, loop: Loop, live: int, expressions: ExpressionTable) -> CompiledLoop:
@@ -78,7 +80,7 @@ def compile_loop(request: Request, library: Any, loop: Loop, live: int, expressi
         raise Refused(f"no executable memory: {error}") from error
     plan = PlanWriter(tracer, exits, expressions).plan(loaded.entries[0][0], loaded)
     ends = [(point.landing, bool(point.stack) and point.stack[-1].kind == "null") for point in tracer.exits]
-    return CompiledLoop(plan, [_described(request, loop, text, cached)], guards, ends, _lines(request, loop), text)
+    return CompiledLoop(plan, [_described(request, loop, text, cached)], guards, ends, _lines(request, loop), text, tracer.cuts)
 
 
 def _traced(request: Request, library: Any, loop: Loop, live: int, texts: bool) -> tuple[Tracer, ExitWriter]:

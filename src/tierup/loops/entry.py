@@ -179,7 +179,36 @@ class Entry:
         self.ops.append(("S_TEXT", slot, self.object(source)))
         return Value("text", None, (self.fn.load_entry("ptr", slot), self.fn.load_entry("i64", slot + 1)), (), source)
 
-    def iterator(self, source: Source) -> Value:
+    def mid_flight(self, source: Source, live: Any, library: Any) -> Value | None:
+        """An iterator in mid-flight; None for those that loops are not compiled for. Raises Refused."""
+        if type(live) is _RANGE_ITERATOR:
+            return self._range(source)
+        if type(live) in (enumerate, zip):
+            return self._combined(source, live, library)
+        sequence = _sequence_of(live)
+        if type(sequence) is list:
+            return self._list_elements(source, sequence)
+        if sequence is not None and library.recognise(sequence):
+            return self._elements(source, sequence, library)
+        return None
+
+    def _combined(self, source: Source, live: Any, library: Any) -> Value | None:
+        state = live.__reduce__()
+        if len(state) != 2:
+            return None  # zip(strict=True)
+        inner = state[1][:1] if type(live) is enumerate else state[1]
+        parts = [self.mid_flight(source.then("ITERATED", k), part, library) for k, part in enumerate(inner)]
+        known = tuple(part for part in parts if part is not None)
+        if not known or len(known) != len(parts):
+            return None
+        self.region.guard("TYPE_IS", source, Pinned(type(live)))
+        slot = self.slots()
+        self.ops.append(("S_COMBINED", slot, self.object(source), len(inner)))
+        if type(live) is zip:
+            return Value("zip", source, (), known)
+        return Value("enumerate", source, (self.fn.load_entry("i64", slot),), known)
+
+    def _range(self, source: Source) -> Value:
         """A range iterator in mid-flight."""
         self.region.guard("TYPE_IS", source, Pinned(_RANGE_ITERATOR))
         slot = self.slots(3)
@@ -198,7 +227,7 @@ class Entry:
             self.ops.append(("I_MUL", size, size, first + k))
         self.ops.append(("C_LE", size, bound))
 
-    def list_elements(self, source: Source, sequence: list[Any]) -> Value:
+    def _list_elements(self, source: Source, sequence: list[Any]) -> Value:
         """An iterator over a list in mid-flight."""
         items = lists.items_of(sequence)
         if items is None:
@@ -209,7 +238,7 @@ class Entry:
         value = Value("list", items, (self.fn.load_entry("ptr", slot),))
         return Value("elements", source, (self.fn.load_entry("i64", slot + 1),), (value,))
 
-    def elements(self, source: Source, sequence: Any, library: Any) -> Value:
+    def _elements(self, source: Source, sequence: Any, library: Any) -> Value:
         """An iterator over an array in mid-flight. What it goes through is reached through it alone."""
         facts = library.array_facts(sequence)
         if facts.dtype not in ITEMSIZE or not facts.ndim:
@@ -230,11 +259,7 @@ class Entry:
         return Value("elements", source, (self.fn.load_entry("i64", position),), (array,))
 
 
-def is_range_iterator(live: object) -> bool:
-    return type(live) is _RANGE_ITERATOR
-
-
-def sequence_of(live: Any) -> Any:
+def _sequence_of(live: Any) -> Any:
     """What an iterator over a sequence goes through, None for anything else."""
     if type(live) not in (_SEQUENCE_ITERATOR, _LIST_ITERATOR):
         return None

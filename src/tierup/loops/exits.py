@@ -10,14 +10,14 @@ from typing import Any, Final
 from tierup import _core
 from tierup.guards.lower import ExpressionTable
 from tierup.guards.sources import Source
-from tierup.loops import entry
+from tierup.loops import entry, iterators
 from tierup.loops.state import Checkpoint
 from tierup.loops.tracer import Tracer
 from tierup.loops.values import Refused, Value, flat_parts, memory_type, own_types
 from tierup.native.lower import type_number
 
 _INTEGER, _BYTES = "i64", "i8"
-_MOVES: Final = {"iterator": "RANGE_SET", "elements": "SEQITER_SET"}
+_MOVES: Final = {"iterator": "RANGE_SET", "elements": "SEQITER_SET", "enumerate": "ENUM_SET"}
 """How an iterator of the entry is moved to where the loop left off."""
 
 
@@ -125,14 +125,22 @@ class ExitWriter:
         before = self.t.initial[len(point.locals) :]
         for k, value in enumerate(point.stack):
             old = before[k] if k < len(before) else None
-            if old is not None and value.kind == old.kind and value.kind in _MOVES and value.detail == old.detail:
-                first = self._slots([(_INTEGER, name) for name in value.parts])
-                self.branches[-1].ops.append((_MOVES[value.kind], self.entry.object(_source(value)), first))
+            if old is not None and value.kind == old.kind and value.kind in iterators.KINDS and value.detail == old.detail:
+                self._move(value)
                 continue
             if old is not None and value.key == old.key and value.parts == old.parts:
                 continue
             register = -1 if value.kind == "null" else self.boxed(value)
             self.branches[-1].writes.append((_core.EXIT_STACK, k, self._register(register, value)))
+
+    def _move(self, iterator: Value) -> None:
+        """Moves an iterator of the entry, and those that it goes through, to where the loop left off."""
+        if iterator.kind in _MOVES:
+            first = self._slots([(_INTEGER, name) for name in iterator.parts])
+            self.branches[-1].ops.append((_MOVES[iterator.kind], self.entry.object(_source(iterator)), first))
+        for part in iterator.items:
+            if part.kind in iterators.KINDS:
+                self._move(part)
 
     @staticmethod
     def _register(register: int, value: Value) -> int:
@@ -143,6 +151,8 @@ class ExitWriter:
 
     def boxed(self, value: Value) -> int:
         """Register of the value as an object, one for all names that it has. Raises Refused for what cannot leave the loop."""
+        if value.kind in iterators.KINDS:
+            return self._iterator(value)
         same = (value.key, *flat_parts(value))
         if same not in self._made:
             self._made[same] = self._box(value)
@@ -180,19 +190,22 @@ class ExitWriter:
                 return self._array_object(value)
             case "list":
                 return self._op("BOX_POINTER", self._slots([("ptr", value.one)]))
-            case "iterator":
-                if value.detail is not None:
-                    raise Refused("an iterator that was moved about")
-                return self._op("BOX_RANGE", self._slots([(_INTEGER, name) for name in value.parts]))
-            case "elements":
-                if value.detail is not None:
-                    raise Refused("an iterator that was moved about")
-                sequence = self.boxed(value.items[0])
-                return self._op("BOX_SEQITER", _Register(sequence), self._slots([(_INTEGER, value.one)]))
             case "tuple":
                 items = [self.boxed(item) for item in value.items]
                 return self._op("BOX_TUPLE", len(items), *(_Register(r) for r in items))
         raise Refused(f"a {value.kind} that leaves the loop")
+
+    def _iterator(self, value: Value) -> int:
+        """A new iterator where the loop made one: two of them are never the same object, however far they are."""
+        if value.detail is not None:
+            raise Refused("an iterator that was moved about")
+        slots = self._slots([(_INTEGER, name) for name in value.parts])
+        if value.kind == "iterator":
+            return self._op("BOX_RANGE", slots)
+        inner = [_Register(self.boxed(item)) for item in value.items]
+        if value.kind == "zip":
+            return self._op("BOX_ZIP", len(inner), *inner)
+        return self._op("BOX_SEQITER" if value.kind == "elements" else "BOX_ENUM", *inner, slots)
 
     def _byte(self, bit: str) -> str:
         return self.t.fn.let(f"zext i1 {bit} to i8")

@@ -19,6 +19,9 @@ class Block:
     lines: list[str] = field(default_factory=list)
 
 
+Mark = tuple[Block, int, int]
+
+
 class Function:
     """Writes `i64 loop(ptr slots, ptr breaker, i32 mask)`; the result is the number of the exit taken."""
 
@@ -58,6 +61,15 @@ class Function:
         self.block = Block(label)
         self.blocks.append(self.block)
         return self.block
+
+    def mark(self) -> Mark:
+        """Where writing stands."""
+        return self.block, len(self.block.lines), len(self.blocks)
+
+    def rewind(self, mark: Mark) -> None:
+        """Forget what was written since, but for what the function begins with."""
+        self.block, lines, blocks = mark
+        del self.block.lines[lines:], self.blocks[blocks:]
 
     def call(self, result: str, name: str, *operands: tuple[str, str]) -> str:
         """A call of an LLVM intrinsic."""

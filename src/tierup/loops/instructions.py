@@ -11,7 +11,7 @@ from tierup.arrays.values import ConstValue
 from tierup.bytecode.canonical import NULL_BELOW_CALLABLE, Canon, Op
 from tierup.capture import attributes
 from tierup.capture.scope import FunctionNames
-from tierup.loops import calls, complexes, lists, memory, numbers, products, vectors
+from tierup.loops import calls, complexes, iterators, lists, memory, numbers, products, vectors
 from tierup.loops.state import Frame
 from tierup.loops.tracer import Handler, Tracer, is_none
 from tierup.loops.values import NULL, UNBOUND, Refused, Value, boolean, const, floating, integer, tuple_of
@@ -37,6 +37,8 @@ def _store_local(t: Tracer, frame: Frame, canon: Canon) -> bool:
 def _bind(t: Tracer, frame: Frame, slot: int, value: Value) -> bool:
     if value.kind in ("vector", "gather"):
         raise Refused("a new array")
+    if value.kind in iterators.KINDS:
+        raise Refused("an iterator in a variable")
     before, frame.locals[slot] = frame.locals[slot], UNBOUND
 
     def bind(values: Sequence[Value]) -> None:
@@ -153,6 +155,8 @@ def _follow(t: Tracer, function: Value, target: FunctionType, args: Sequence[Val
         raise Refused(f"call of {target.__qualname__}, which takes its arguments or variables in other ways")
     if function.source is None:
         raise Refused("a function that is made in the loop")
+    if any(arg.kind in iterators.KINDS for arg in args):
+        raise Refused("an iterator in a variable")
     names = FunctionNames(target, function.source, program.nlocalsplus, t.executor.scope)
     values = [*(numbers.number(a) for a in args), *(UNBOUND for _ in range(program.nlocalsplus - len(args)))]
     start = next(k for k, c in enumerate(listing.canons) if c.op is Op.RESUME)
@@ -309,13 +313,7 @@ def _unpack(t: Tracer, frame: Frame, canon: Canon) -> None:
 
 
 def _get_iter(t: Tracer, frame: Frame, canon: Canon) -> None:
-    value = t.forced(frame.pop())
-    if value.kind == "range":
-        frame.push(Value("iterator", None, value.parts))
-    elif value.kind in ("array", "list"):
-        frame.push(Value("elements", None, ("0",), (value,)))
-    else:
-        raise Refused(f"a loop over a {value.kind}")
+    frame.push(iterators.iterated(t, t.forced(frame.pop())))
 
 
 HANDLERS: Final[dict[Op, Handler]] = {

@@ -31,17 +31,8 @@ def library(t: Tracer, name: str, *operands: str) -> str:
 # ---- operators -----------------------------------------------------------------------------------------------------
 
 
-def remainder(t: Tracer, a: str, b: str) -> str:
-    """a % b (float_rem); leaves for a zero divisor."""
-    return _quotient_and_rest(t, a, b)[1]
-
-
-def floor_division(t: Tracer, a: str, b: str) -> str:
-    """a // b (_float_div_mod); leaves for a zero divisor."""
-    return _quotient_and_rest(t, a, b)[0]
-
-
-def _quotient_and_rest(t: Tracer, a: str, b: str) -> tuple[str, str]:
+def quotient_and_rest(t: Tracer, a: str, b: str) -> tuple[str, str]:
+    """a // b and a % b (_float_div_mod and float_rem; npy_divmod is the same); leaves for a zero divisor."""
     let = t.fn.let
     t.require(let(f"fcmp une double {b}, 0.0"))
     rest = library(t, "fmod", a, b)

@@ -79,13 +79,17 @@ def keys_of(key: Value) -> tuple[Value, ...]:
 
 
 def wrapped(t: Tracer, value: Value, length: str) -> str:
-    """An index from zero; leaves where it is out of range."""
+    """An index from zero; leaves where it is out of range. What was asked before in the same block is not asked again."""
     let = t.fn.let
     index = numbers.index_of(t, value)
+    asked = index, length
+    if asked in t.in_range:
+        return t.in_range[asked]
     if not index.lstrip("-").isdigit() or index.startswith("-"):
         negative = let(f"icmp slt i64 {index}, 0")
         index = let(f"select i1 {negative}, i64 {let(f'add i64 {index}, {length}')}, i64 {index}")
     t.require(let(f"icmp ult i64 {index}, {length}"))
+    t.in_range[asked] = index
     return index
 
 

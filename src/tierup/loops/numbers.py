@@ -230,8 +230,7 @@ def _floats(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         return floating(math_functions.power(t, left, right))
     a, b = as_double(t, left), as_double(t, right)
     if symbol in ("//", "%"):
-        by = math_functions.floor_division if symbol == "//" else math_functions.remainder
-        return floating(by(t, a, b))
+        return floating(math_functions.quotient_and_rest(t, a, b)[symbol == "%"])
     if symbol not in _FLOATING:
         raise Refused(f"{symbol} on floats")
     if symbol == "/":
@@ -279,6 +278,11 @@ def _scalars(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         return _bits(t, symbol, left, right)
     a, b = _common(t, left, out), _common(t, right, out)
     if _is_float(out):
+        if out == "f8" and symbol in ("//", "%"):
+            quotient, rest = math_functions.quotient_and_rest(t, a, b)
+            for result in (quotient, rest):  # NumPy computes both, and warns of either
+                t.require(is_finite(t, result, "double"))
+            return numpy(out, quotient if symbol == "//" else rest)
         if symbol not in _FLOATING:
             raise Refused(f"{symbol} on {out} scalars")
         type_ = llvm_type(out)
@@ -432,4 +436,10 @@ def absolute(t: Tracer, value: Value) -> Value:
     if value.kind == "numpy" and _is_float(value.dtype):
         of = llvm_type(value.dtype)
         return numpy(value.dtype, t.fn.call(of, f"llvm.fabs.{'f64' if of == 'double' else 'f32'}", (of, value.one)))
+    if value.kind == "numpy" and value.dtype[0] == "u":
+        return value
+    if value.kind == "numpy" and value.dtype[0] == "i":  # NumPy warns of the lowest one
+        bits = 8 * ITEMSIZE[value.dtype]
+        t.require(t.fn.let(f"icmp ne i{bits} {value.one}, {-(1 << (bits - 1))}"))
+        return numpy(value.dtype, t.fn.call(f"i{bits}", f"llvm.abs.i{bits}", (f"i{bits}", value.one), ("i1", "true")))
     raise Refused(f"abs of a {value.kind}")

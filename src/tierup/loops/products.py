@@ -87,18 +87,20 @@ def gather(t: Tracer, array: Value, indices: Value) -> Value:
 
 
 def _vectors(t: Tracer, left: Value, right: Value) -> tuple[_Vector, _Vector]:
-    """Two vectors of one float type and length; leaves where the lengths differ."""
+    """Two vectors of one type and length; leaves where the lengths differ."""
     a, b = _vector(t, left, 0), _vector(t, right, 1)
-    if a.ndim != 1 or b.ndim != 1 or a.dtype != b.dtype or a.dtype not in ("f8", "f4"):
-        raise Refused("a product that is not one of two vectors of floats")
+    if a.ndim != 1 or b.ndim != 1 or a.dtype != b.dtype or a.dtype == "b1":
+        raise Refused("a product that is not one of two vectors of one type")
     t.require(t.fn.let(f"icmp eq i64 {a.length}, {b.length}"))
     return a, b
 
 
 def _finished(t: Tracer, dtype: str, out: str) -> Value:
-    """The result as a scalar. An infinity or NaN leaves: NumPy may have something to say about it."""
+    """The result as a scalar. An infinity or NaN leaves: NumPy may have something to say about it. Integers wrap."""
     type_ = llvm_type(dtype)
     result = t.fn.let(f"load {type_}, ptr {out}, align 8")
+    if dtype[0] != "f":
+        return numpy(dtype, result)
     t.needs_underflow_ignored = True
     t.require(numbers.is_finite(t, result, type_))
     return numpy(dtype, result)
@@ -143,7 +145,7 @@ def _forwards(t: Tracer, v: _Vector, place: int) -> _Vector:
 def matmul(t: Tracer, left: Value, right: Value) -> Value:
     """left @ right of two vectors: the inner loop of np.matmul with one row and one column."""
     a, b = _vectors(t, left, right)
-    char = "d" if a.dtype == "f8" else "f"
+    char = np.dtype(a.dtype).char
     found = _core.ufunc_loop(np.matmul, f"{char}{char}->{char}")
     if found is None:
         raise Refused(f"no product of {a.dtype}")

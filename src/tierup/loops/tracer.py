@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tierup import _core
+from tierup.arrays.builder import NoRule
 from tierup.arrays.values import ObjectValue
 from tierup.bytecode.canonical import Canon, Op
 from tierup.bytecode.flow import Loop
@@ -16,16 +17,21 @@ from tierup.bytecode.listing import Listing
 from tierup.capture.executor import Executor, Request
 from tierup.capture.outcome import Break
 from tierup.guards import sources
-from tierup.loops import calls, entry, lists, memory, numbers, vectors
+from tierup.loops import calls, entry, iterators, memory, numbers, vectors
 from tierup.loops.function import Function
 from tierup.loops.state import Checkpoint, Frame, State, Version, joined, value_at, varying, with_position
-from tierup.loops.values import UNBOUND, Refused, Value, boolean, const, flat_parts, integer, own_types
+from tierup.loops.values import UNBOUND, Refused, Value, boolean, const, flat_parts, own_types
 
-_MAX_VERSIONS: Final = 120
-_MAX_VERSIONS_OF_BLOCK: Final = 10
+_START: Final = "start"
+_MAX_VERSIONS: Final = 250
+_MAX_VERSIONS_OF_BLOCK: Final = 24
 
 Handler = Callable[["Tracer", Frame, Canon], Any]
 """Translates an instruction; a true result says that it ended the block."""
+
+
+class TooMany(Refused):
+    """The loop needs too many versions of its blocks."""
 
 
 class Tracer:
@@ -55,8 +61,13 @@ class Tracer:
         self._versions: dict[Hashable, Version] = {}
         self._counts: dict[tuple[int, int], int] = {}
         self._work: list[Version] = []
+        self._edges = 0
+        self.cuts: list[tuple[int, str]] = []
+        """(line, reason) of instructions that are left to the interpreter."""
         self._origins: dict[int, tuple[Value | None, Value | None, Value | None]] = {}
         """Views by identity (and the view itself, which keeps it alive): array and key."""
+        self.in_range: dict[tuple[str, str], str] = {}
+        """For an index and a length that were compared in this block: the index from zero."""
         self.sizes: dict[int, tuple[Value, tuple[str, ...]]] = {}
         """Absolute values of complex numbers by identity (and themselves): the parts."""
         self._choices: dict[int, tuple[Value, str, Value, Value]] = {}
@@ -139,9 +150,17 @@ class Tracer:
         self._edge(state)
         while self._work:
             self._translate(self._work.pop())
+        if self.cuts and not self._turns():
+            raise Refused(self.cuts[0][1])
         for version in self._versions.values():
             assert version.block is not None
             version.block.head = list(version.joins())
+
+    def _turns(self) -> bool:
+        """Whether there is a way round the loop."""
+        header = self.request.listing.position[self.loop.header]
+        again = (v.incoming for v in self._versions.values() if len(v.state.frames) == 1 and v.state.top.position == header)
+        return any(label != _START for incoming in again for label, _ in incoming)
 
     def _entry_state(self) -> State:
         scope, request = self.executor.scope, self.request
@@ -158,21 +177,14 @@ class Tracer:
         local_values += self._flags(local_values)
         stack = []
         for k, value in enumerate(scope.stack):
-            live = live_slots[count + k]
-            sequence = entry.sequence_of(live)
-            own = k == request.depth - 1 and self._is_for()
-            if own and entry.is_range_iterator(live):
-                stack.append(self.entry.iterator(value.source))  # type: ignore[attr-defined]
-            elif own and type(sequence) is list:
-                stack.append(self.entry.list_elements(value.source, sequence))  # type: ignore[attr-defined]
-            elif own and sequence is not None and self.executor.library.recognise(sequence):
-                stack.append(self.entry.elements(value.source, sequence, self.executor.library))  # type: ignore[attr-defined]
-            elif hasattr(value, "source"):
-                stack.append(Value("object", value.source))
-            else:
+            source = getattr(value, "source", None)
+            if source is None:
                 raise Refused("a NULL on the stack at the entry")
+            own = k == request.depth - 1 and self._is_for()
+            known = self.entry.mid_flight(source, live_slots[count + k], self.executor.library) if own else None
+            stack.append(known or Value("object", source))
         self.initial = (*local_values, *stack)
-        self.fn.begin("start")
+        self.fn.begin(_START)
         position = request.listing.position[request.index]
         return State([Frame(request.listing, scope.names, local_values, stack, position)])
 
@@ -264,6 +276,7 @@ class Tracer:
             version = self._new_version(key, state)
         parts = [name for places in version.slots for _, name in flat_parts(value_at(state, places[0]))]
         version.incoming.append((self.fn.block.label, parts))
+        self._edges += 1
         self.fn.line(f"br label %{version.label}")
 
     def _put_on_stack(self, depth: int, position: int, values: Sequence[Value]) -> None:
@@ -273,7 +286,7 @@ class Tracer:
         place = (id(state.top.listing), state.top.position)
         self._counts[place] = self._counts.get(place, 0) + 1
         if len(self._versions) >= _MAX_VERSIONS or self._counts[place] > _MAX_VERSIONS_OF_BLOCK:
-            raise Refused("too many combinations of types")
+            raise TooMany("too many combinations of types")
         slots = varying(state, self._fixed)
         own, names = joined(state, slots, self.fn.name)
         version = self._versions[key] = Version(self.fn.label("b"), own, slots, names)
@@ -282,6 +295,7 @@ class Tracer:
 
     def _translate(self, version: Version) -> None:
         version.block = self.fn.begin(version.label)
+        self.in_range = {}
         self.state = version.state.copy()
         first = True
         while True:
@@ -300,7 +314,7 @@ class Tracer:
             if len(self.state.frames) == 1:
                 self.executor.region.line = canon.line or 0
             frame.position += 1
-            if self._step(frame, canon):
+            if self._step_or_leave(frame, canon):
                 return
 
     def _leave(self, index: int) -> None:
@@ -311,6 +325,20 @@ class Tracer:
         frame = self.state.top
         point = Checkpoint(index, tuple(frame.locals), tuple(frame.stack))
         self.fn.line(f"br label %{self._exit_label(point)}")
+
+    def _step_or_leave(self, frame: Frame, canon: Canon) -> bool:
+        """Translates one instruction; what cannot be translated leaves the loop before its statement, if that is possible."""
+        mark, edges, state, point = self.fn.mark(), self._edges, self.state, self.state.checkpoint
+        try:
+            return self._step(frame, canon)
+        except (Refused, Break, NoRule) as reason:
+            if point is None or self._edges != edges or isinstance(reason, TooMany):
+                raise
+            self.state = state
+            self.fn.rewind(mark)
+            self.cuts.append((canon.line or 0, str(reason)))
+            self.fn.line(f"br label %{self._exit_label(point)}")
+            return True
 
     def _step(self, frame: Frame, canon: Canon) -> bool:
         """Translates one instruction. True: it ended the block."""
@@ -365,11 +393,11 @@ class Tracer:
     def _two_ways(self, condition: str, yes: Callable[[], bool], no: Callable[[], bool]) -> None:
         """Ends the block: goes on with what `yes` makes of the state where the i1 holds, else with what `no` makes of it. Their result
         says whether they ended the block themselves."""
-        labels, before = (self.fn.label("yes"), self.fn.label("no")), self.state
+        labels, before, in_range = (self.fn.label("yes"), self.fn.label("no")), self.state, self.in_range
         self.fn.line(f"br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
         for label, way in zip(labels, (yes, no), strict=True):
             self.fn.begin(label)
-            self.state = before.copy()
+            self.state, self.in_range = before.copy(), dict(in_range)
             if not way():
                 self._edge(self.state)
 
@@ -433,34 +461,16 @@ class Tracer:
         done = self.state.copy()
         done.top.pop()
         done.top.position = frame.listing.position[canon.arg]
-        if iterator.kind == "iterator":
-            self._branch(self._next_number(frame, iterator), done, self.state)
-        elif iterator.kind == "elements":
-            through = iterator.items[0]
-            is_list = through.kind == "list"
-            length = lists.length(self, through) if is_list else memory.geometry(self, through).shape[0]
-            over = self.fn.let(f"icmp sge i64 {iterator.one}, {length}")
-            labels = self.fn.label("over"), self.fn.label("next")
-            self.fn.line(f"br i1 {over}, label %{labels[0]}, label %{labels[1]}")
-            self.fn.begin(labels[0])
-            self._edge(done)
-            self.fn.begin(labels[1])
-            item = (lists.item_at if is_list else memory.element)(self, through, iterator.one)
-            frame.stack[-1] = Value("elements", iterator.detail, (self.fn.let(f"add i64 {iterator.one}, 1"),), iterator.items)
-            frame.push(item)
-            self._edge(self.state)
-        else:
-            raise Refused("a loop over something that is no range and no array")
+        over = iterators.is_over(self, iterator)
+        labels = self.fn.label("over"), self.fn.label("next")
+        self.fn.line(f"br i1 {over}, label %{labels[0]}, label %{labels[1]}")
+        self.fn.begin(labels[0])
+        self._edge(done)
+        self.fn.begin(labels[1])
+        frame.stack[-1], item = iterators.advanced(self, iterator)
+        frame.push(item)
+        self._edge(self.state)
         return True
-
-    def _next_number(self, frame: Frame, iterator: Value) -> str:
-        """Moves a range iterator on; an i1 that says whether it was over."""
-        item, step, left = iterator.parts
-        let = self.fn.let
-        after = (let(f"add i64 {item}, {step}"), step, let(f"sub i64 {left}, 1"))
-        frame.stack[-1] = Value("iterator", iterator.detail, after)
-        frame.push(integer(item))
-        return let(f"icmp eq i64 {left}, 0")
 
     def return_instruction(self, frame: Frame, canon: Canon) -> bool:
         if len(self.state.frames) == 1:

@@ -33,6 +33,8 @@ class Value:
     | slice | | those of the items (start, stop, step) |
     | range | | next, step, items left |
     | iterator | Source of a range iterator, None if the loop made it | next, step, items left |
+    | enumerate | Source, None if the loop made it | next index; the iterator is its item |
+    | zip | Source, None if the loop made it | ; its iterators are its items |
     | elements | Source of an iterator over an array or list, None if the loop made it | position; the array or list is its item |
     | list | what its items are (lists.items_of) | address |
     | text | | address of the characters, length; a str |
@@ -150,7 +152,7 @@ def own_types(value: Value) -> tuple[str, ...]:
             return ("ptr", *("i64",) * (len(value.parts) - 1))
         case "range" | "iterator":
             return ("i64", "i64", "i64")
-        case "elements" | "char":
+        case "elements" | "enumerate" | "char":
             return ("i64",)
         case "list":
             return ("ptr",)
