@@ -308,7 +308,8 @@ static Look evaluate_based(GuardExpr *e, PyObject *base, PyObject **value)
     case EXPR_METHOD_FUNC:
         return Py_IS_TYPE(base, &PyMethod_Type) ? present(PyMethod_GET_FUNCTION(base), value) : LOOK_UNSURE;
     case EXPR_ITERATED:
-        return present(shim_inner_iterator(base, e->number), value);
+        *value = shim_inner_iterator(base, e->number);
+        return *value != NULL ? LOOK_FOUND : LOOK_UNSURE;
     case EXPR_TYPE:
         return present((PyObject *)Py_TYPE(base), value);
     default:

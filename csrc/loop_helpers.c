@@ -1,5 +1,6 @@
-/* What native loops call: lists get new items. Each function returns 0, or -1 having done nothing (no memory, or the
- * item that would go might run code when it goes). Layouts that they read themselves are exported as numbers. */
+/* What native loops call: lists get new items. Each function returns the item (borrowed), or NULL having done nothing
+ * (no memory, or the item that would go might run code when it goes). Layouts that they read themselves are exported as
+ * numbers. */
 #include "tierup.h"
 
 #include <math.h>
@@ -12,56 +13,83 @@ static bool goes_quietly(PyObject *o)
 }
 
 /* The index is in range. */
-static int64_t put(PyObject *list, int64_t index, PyObject *stolen)
+static PyObject *put(PyObject *list, int64_t index, PyObject *stolen)
 {
     PyObject **place = &((PyListObject *)list)->ob_item[index], *old = *place;
     if (stolen == NULL || !goes_quietly(old)) {
         Py_XDECREF(stolen);
         PyErr_Clear();
-        return -1;
+        return NULL;
     }
     *place = stolen;
     Py_DECREF(old);
-    return 0;
+    return stolen;
 }
 
-static int64_t append(PyObject *list, PyObject *stolen)
+static PyObject *append(PyObject *list, PyObject *stolen)
 {
     int status = stolen == NULL ? -1 : PyList_Append(list, stolen);
     Py_XDECREF(stolen);
     if (status < 0)
         PyErr_Clear();
-    return status;
+    return status < 0 ? NULL : stolen;
 }
 
-static int64_t put_float(PyObject *list, int64_t index, double value)
+/* What a helper stores: a known object, or else a new one. */
+static PyObject *float_item(PyObject *known, double value)
 {
-    return put(list, index, PyFloat_FromDouble(value));
+    return known != NULL ? Py_NewRef(known) : PyFloat_FromDouble(value);
 }
 
-static int64_t put_int(PyObject *list, int64_t index, int64_t value)
+static PyObject *int_item(PyObject *known, int64_t value)
 {
-    return put(list, index, PyLong_FromLongLong(value));
+    return known != NULL ? Py_NewRef(known) : PyLong_FromLongLong(value);
 }
 
-static int64_t put_bool(PyObject *list, int64_t index, int64_t value)
+/* A float that only the list refers to takes the new value itself: nobody can tell it from a new object. */
+static PyObject *put_float(PyObject *list, int64_t index, double value, PyObject *known)
+{
+    PyObject *old = ((PyListObject *)list)->ob_item[index];
+    if (known == NULL && PyFloat_CheckExact(old) && Py_REFCNT(old) == 1) {
+        ((PyFloatObject *)old)->ob_fval = value;
+        return old;
+    }
+    return put(list, index, float_item(known, value));
+}
+
+static PyObject *put_int(PyObject *list, int64_t index, int64_t value, PyObject *known)
+{
+    return put(list, index, int_item(known, value));
+}
+
+static PyObject *put_bool(PyObject *list, int64_t index, int64_t value, PyObject *Py_UNUSED(known))
 {
     return put(list, index, PyBool_FromLong(value != 0));
 }
 
-static int64_t append_float(PyObject *list, double value)
+static PyObject *put_object(PyObject *list, int64_t index, PyObject *item)
 {
-    return append(list, PyFloat_FromDouble(value));
+    return put(list, index, Py_NewRef(item));
 }
 
-static int64_t append_int(PyObject *list, int64_t value)
+static PyObject *append_float(PyObject *list, double value, PyObject *known)
 {
-    return append(list, PyLong_FromLongLong(value));
+    return append(list, float_item(known, value));
 }
 
-static int64_t append_bool(PyObject *list, int64_t value)
+static PyObject *append_int(PyObject *list, int64_t value, PyObject *known)
+{
+    return append(list, int_item(known, value));
+}
+
+static PyObject *append_bool(PyObject *list, int64_t value, PyObject *Py_UNUSED(known))
 {
     return append(list, PyBool_FromLong(value != 0));
+}
+
+static PyObject *append_object(PyObject *list, PyObject *item)
+{
+    return append(list, Py_NewRef(item));
 }
 
 static int add_number(PyObject *dict, const char *name, PyObject *stolen)
@@ -113,7 +141,9 @@ static int fill(PyObject *dict)
     for (size_t i = 0; i < sizeof layout / sizeof layout[0]; i++)
         if (add_number(dict, layout[i].name, PyLong_FromSize_t(layout[i].offset)) < 0)
             return -1;
-    if (add_function(dict, "put_float", (void *)(uintptr_t)put_float) < 0 ||
+    if (add_function(dict, "put_object", (void *)(uintptr_t)put_object) < 0 ||
+        add_function(dict, "append_object", (void *)(uintptr_t)append_object) < 0 ||
+        add_function(dict, "put_float", (void *)(uintptr_t)put_float) < 0 ||
         add_function(dict, "put_int", (void *)(uintptr_t)put_int) < 0 ||
         add_function(dict, "put_bool", (void *)(uintptr_t)put_bool) < 0 ||
         add_function(dict, "append_float", (void *)(uintptr_t)append_float) < 0 ||

@@ -16,11 +16,20 @@ int load_array(Slot *first, const Array *a, int ndim)
 
 enum { OWN_REFERENCES = 3 }; /* of the value stack, the guards' lookup and the register */
 
+/* No item, and none behind the last, is beyond 64 bits. */
+static bool is_near(const ShimRange *range)
+{
+    const int64_t far = (int64_t)1 << 61;
+    int64_t end;
+    return range->next > -far && range->next < far && range->step > -far && range->step < far &&
+           !__builtin_mul_overflow(range->step, range->left, &end) && end > -2 * far && end < 2 * far;
+}
+
 /* A loop that is through drops its iterator without moving it: none but the frame's value stack may hold it. */
 int load_range(Slot *first, PyObject *iterator)
 {
     ShimRange range;
-    if (Py_REFCNT(iterator) > OWN_REFERENCES || !shim_range_read(iterator, &range))
+    if (Py_REFCNT(iterator) > OWN_REFERENCES || !shim_range_read(iterator, &range) || !is_near(&range))
         return MISS;
     first[0].i = range.next;
     first[1].i = range.step;

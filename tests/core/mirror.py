@@ -179,6 +179,14 @@ def _function(kind: str, value: Any, arg: Any) -> Any:
     return ABSENT if value.__kwdefaults__ is None else _dict_get(value.__kwdefaults__, arg)
 
 
+def _iterated(value: Any, k: int) -> Any:
+    if type(value) not in (enumerate, zip):
+        return UNSURE
+    state = value.__reduce__()
+    inner = state[1][:1] if type(value) is enumerate else state[1]
+    return inner[k] if len(state) == 2 and k < len(inner) else UNSURE
+
+
 def evaluate(exprs: Sequence[tuple[int, int, Any]], index: int, frame: Frame) -> Any:
     number, base_index, arg = exprs[index]
     kind = E_NAMES[number]
@@ -192,6 +200,8 @@ def evaluate(exprs: Sequence[tuple[int, int, Any]], index: int, frame: Frame) ->
         return simple[kind](base, arg)
     if kind == "ITEM":
         return UNSURE if base is None else _item(base, arg)
+    if kind == "ITERATED":
+        return _iterated(base, arg)
     if kind == "TYPE":
         return type(base)
     if kind.startswith("METHOD_"):

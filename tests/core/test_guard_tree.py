@@ -549,6 +549,7 @@ POOL: list[Any] = [
     {"a": {"b": 2}, "b": 3},
     {1: 2, "a": 0}, Plain(), Slotted(), Derived(), Plain, WithMeta, Plain().method, Plain.method, len, np, np.ones(3),
     np.ones((2, 2), np.float32), np.dtype("f8"), lambda x=1, *, k=2: x,
+    enumerate([1]), zip([1], (2, 3), strict=False), zip([1], [2], strict=True),
 ]  # fmt: skip
 WEAKLY = [v for v in POOL if isinstance(v, Plain | types.FunctionType | type | np.ndarray)]
 NAMES = ["a", "b", "x", "shared", "method", "k", "plain", "empty", "len"]
@@ -565,7 +566,7 @@ def expressions(draw: st.DrawFn) -> list[tuple[int, int, Any]]:
         base = -1 if kind in ("LOCAL", "CELL", "GLOBAL", "BUILTIN", "NAME", "CONST", "WEAK") else draw(st.integers(0, len(out) - 1))
         if kind in ("LOCAL", "CELL"):
             arg: Any = draw(st.integers(0, FREE))
-        elif kind in ("ITEM", "FUNC_CELL", "FUNC_DEFAULT"):
+        elif kind in ("ITEM", "FUNC_CELL", "FUNC_DEFAULT", "ITERATED"):
             arg = draw(st.integers(-2 if kind == "ITEM" else 0, 2))
         elif kind == "CONST":
             arg = draw(st.sampled_from(POOL))

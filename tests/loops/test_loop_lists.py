@@ -222,3 +222,65 @@ def test_an_iterator_over_a_list_that_others_hold() -> None:
 
     check(f, ([1, 2, 3, 4, 5],), loops=0)
     check(g, ([1, 2, 3, 4, 5],), loops=0)
+
+
+def test_floats_that_others_refer_to_keep_their_value() -> None:
+    """A float that only the list holds is written over; what a variable or another list holds is not."""
+
+    def f(items: Any, others: Any, n: int) -> Any:
+        kept = items[2]
+        for i in range(n):
+            for k in range(len(items)):
+                items[k] = items[k] * 0.5 + i
+        return kept, others, items
+
+    shared = [float(k) * 1.25 for k in range(6)]
+
+    def calls() -> Any:
+        own = [x + 0.0 for x in shared]
+        return own, [own[1], own[3]], 9
+
+    check(f, calls(), calls())
+    jitted = tierup.jit(f)
+    for _ in range(3):
+        own, others, n = calls()
+        plain_own, plain_others, _ = calls()
+        assert jitted(own, others, n) == f(plain_own, plain_others, n)
+        assert others == plain_others
+
+
+def test_a_number_in_a_list_and_in_a_variable_is_one_object() -> None:
+    def same(*values: Any) -> Any:
+        return [[a is b for b in values] for a in values]
+
+    def grows(x: float, n: int) -> Any:
+        items: list[float] = []
+        first = x
+        for i in range(n):
+            x = x * 1.5 + 1000 * i
+            items.append(x)
+            items.append(first)
+            items.append(max(x, first))
+            before = x
+        return same(x, before, first, items[-1], items[-2], items[-3], items[1]), items
+
+    def replaces(items: Any, others: Any, x: float, n: int) -> Any:
+        y = last = x
+        for i in range(n):
+            y = y + 0.25
+            items[i % 3] = y
+            others[i % 2] = x
+            last = y
+        return same(y, last, x, *items, *others), items, others
+
+    def large(n: int) -> Any:
+        items = [1 << 40]
+        k = 5000
+        for i in range(n):
+            k += i
+            items.append(k)
+        return same(k, *items[-2:]), items
+
+    check(grows, (1.5, 1), (1.5, 40))
+    check(replaces, ([0.5, 1.5, 2.5], [3.5, 4.5], 7.5, 30), ([0.5, 1.5, 2.5], [3.5, 4.5], 7.5, 1))
+    check(large, (40,), (2,))

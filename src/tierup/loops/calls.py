@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tierup.loops.tracer import Tracer
 
 Rule = Callable[["Tracer", Sequence[Value]], Value]
+_FAR: Final = 1 << 61
+"""Ends and steps of ranges are nearer to zero."""
 
 
 def _count(args: Sequence[Value], *allowed: int) -> None:
@@ -41,6 +43,9 @@ def _range(t: Tracer, args: Sequence[Value]) -> Value:
     if any(e.kind not in ("int", "bool") and not (e.kind == "numpy" and e.dtype[0] == "i") for e in ends):
         raise Refused("range of something that is no int")
     names = [numbers.index_of(t, e) if e.kind == "numpy" else numbers.as_int(t, e) for e in ends]
+    for name in names:
+        if not name.lstrip("-").isdigit() or abs(int(name)) >= _FAR:  # so that no item, and none behind the last, overflows
+            t.require(t.fn.let(f"icmp ult i64 {t.fn.let(f'add i64 {name}, {_FAR}')}, {2 * _FAR}"))
     start, stop, step = ("0", names[0], "1") if len(names) == 1 else (*names, "1")[:3]
     return Value("range", None, (start, step, _length(t, start, stop, step)))
 
@@ -70,7 +75,8 @@ def _extreme(symbol: str) -> Rule:
         best = numbers.number(args[0])
         for arg in args[1:]:
             value = numbers.number(arg)
-            if (value.kind, value.detail) != (best.kind, best.detail) or value.kind not in ("int", "float", "numpy"):
+            same = value.kind == best.kind and (value.kind != "numpy" or value.dtype == best.dtype)
+            if not same or value.kind not in ("int", "float", "numpy"):
                 raise Refused(f"min or max of {best.kind} and {value.kind}")
             best = t.choose(numbers.compare(t, symbol, value, best).one, value, best)
         return best

@@ -37,7 +37,7 @@ class LoopCode:
         """The function as assembler text (made on demand)."""
         from tierup.native import llvm
 
-        return llvm.assembly(self.llvm_ir)
+        return llvm.assembly(self.llvm_ir, optimised=True)
 
 
 @dataclass(slots=True)

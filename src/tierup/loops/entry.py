@@ -44,6 +44,7 @@ class Entry:
         """Slot → 64-bit value known before (addresses)."""
         self._objects: dict[Source, int] = {}
         self._pointers: dict[int, str] = {}
+        self._addresses: dict[Source, str] = {}
         self._limited: set[tuple[int, int]] = set()
         self._known: dict[Source, Value] = {}
 
@@ -61,6 +62,14 @@ class Entry:
             self.ops.append(("O_EXPR", self.nobjects, source))
             self.nobjects += 1
         return self._objects[source]
+
+    def address(self, source: Source) -> str:
+        """Address of an object of the entry, which the frame keeps alive."""
+        if source not in self._addresses:
+            slot = self.slots()
+            self.ops.append(("S_POINTER", slot, self.object(source)))
+            self._addresses[source] = self.fn.load_entry("ptr", slot)
+        return self._addresses[source]
 
     def pointer(self, address: int) -> str:
         """An address that is known now, as an LLVM value; it is no part of the text, so that the text can be cached."""

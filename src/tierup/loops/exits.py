@@ -13,7 +13,7 @@ from tierup.guards.sources import Source
 from tierup.loops import entry, iterators
 from tierup.loops.state import Checkpoint
 from tierup.loops.tracer import Tracer
-from tierup.loops.values import Refused, Value, flat_parts, memory_type, own_types
+from tierup.loops.values import OBJECT, Refused, Value, flat_parts, memory_type, own_types
 from tierup.native.lower import type_number
 
 _INTEGER, _BYTES = "i64", "i8"
@@ -166,6 +166,8 @@ class ExitWriter:
         return self._thing(value)
 
     def _number(self, value: Value) -> int:
+        if value.detail == OBJECT:
+            return self._op("BOX_POINTER", self._slots([("ptr", value.parts[1])]))
         match value.kind:
             case "int":
                 return self._op("BOX_INT", self._slots([(_INTEGER, value.one)]))

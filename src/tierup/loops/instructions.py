@@ -125,8 +125,8 @@ def _call(t: Tracer, frame: Frame, canon: Canon) -> bool:
     function = t.forced(function)
     del frame.stack[len(frame.stack) - argc - 2 :]
     if function.kind == "method":
-        frame.push(_call_method(t, str(function.detail), function.items[0], args))
-        return False
+        name, base = str(function.detail), function.items[0]
+        return t.settled(args, lambda values: t.state.top.push(_call_method(t, name, base, values)))
     if function.kind != "const":
         raise Refused(f"a call of a {function.kind}")
     target = function.constant

@@ -55,7 +55,7 @@ def advanced(t: Tracer, iterator: Value) -> tuple[Value, Value]:
     match iterator.kind:
         case "iterator":
             item, step, left = iterator.parts
-            after = (let(f"add i64 {item}, {step}"), step, let(f"sub i64 {left}, 1"))
+            after = (let(f"add nsw i64 {item}, {step}"), step, let(f"sub nsw i64 {left}, 1"))
             return Value("iterator", detail, after), integer(item)
         case "elements":
             through = iterator.items[0]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tierup import _core
 from tierup.loops import memory, numbers
-from tierup.loops.values import Refused, Value, boolean, const, floating, integer
+from tierup.loops.values import OBJECT, Refused, Value, boolean, const, floating, integer
 
 if TYPE_CHECKING:
     from tierup.loops.tracer import Tracer
@@ -83,8 +83,12 @@ def _small_int(t: Tracer, address: str) -> str:
 
 def item_at(t: Tracer, value: Value, index: str) -> Value:
     """value[index] of a list, the index in range."""
+    return _unboxed(t, value.detail, _item_address(t, value, index))
+
+
+def _item_address(t: Tracer, value: Value, index: str) -> str:
     place = t.fn.let(f"getelementptr ptr, ptr {_field(t, value.one, 'list_items', 'ptr')}, i64 {index}")
-    return _unboxed(t, value.detail, t.fn.let(f"load ptr, ptr {place}, align 8"))
+    return t.fn.let(f"load ptr, ptr {place}, align 8")
 
 
 def item(t: Tracer, value: Value, key: Value) -> Value:
@@ -96,19 +100,35 @@ def item(t: Tracer, value: Value, key: Value) -> Value:
     return Value("char", None, (t.fn.let(f"zext i8 {code} to i64"),))
 
 
-def _helper(t: Tracer, name: str, value: Value) -> tuple[str, str]:
-    """(address of the helper for a number's type, the number as its operand)."""
-    value = numbers.number(value)
-    if value.kind not in ("float", "int", "bool"):
-        raise Refused(f"a {value.kind} put into a list")
-    operand = f"double {value.one}" if value.kind == "float" else f"i64 {numbers.as_int(t, value)}"
-    return t.entry.pointer(_AT[f"{name}_{value.kind}"]), operand
+def _stored(t: Tracer, how: str, place: str, new: Value) -> None:
+    """Puts a number into a list, at a place or at the end.
 
-
-def _done(t: Tracer, status: str) -> None:
-    """A helper that did nothing leaves; otherwise there is no way back."""
-    t.require(t.fn.let(f"icmp eq i64 {status}, 0"))
+    Where a variable holds the number, too, the variable and the list must hold one object: an object of the entry goes in itself, and of
+    a number computed in the loop the list's new object is from then on known to the variable (an OBJECT). The list keeps it alive.
+    """
+    t.settle()
+    new = numbers.number(new)
+    if new.kind not in ("float", "int", "bool"):
+        raise Refused(f"a {new.kind} put into a list")
+    pointer = new.parts[1] if new.detail == OBJECT else t.entry.address(new.source) if new.source is not None else ""
+    if pointer:
+        made = t.fn.let(f"call ptr {t.entry.pointer(_AT[f'{how}_object'])}({place}, ptr {pointer})")
+    else:
+        operand = f"double {new.one}" if new.kind == "float" else f"i64 {numbers.as_int(t, new)}"
+        made = t.fn.let(f"call ptr {t.entry.pointer(_AT[f'{how}_{new.kind}'])}({place}, {operand}, ptr {t.known_object(new)})")
+    t.require(t.fn.let(f"icmp ne ptr {made}, null"))  # a helper that did nothing leaves; otherwise there is no way back
     t.effect()
+    if not pointer and new.kind != "bool":
+        t.state.replace(new, Value(new.kind, OBJECT, (new.one, made)))
+
+
+def _keep_objects(t: Tracer, value: Value, index: str, new: Value) -> None:
+    """Leaves where the item to be replaced is the object that a variable holds."""
+    others = t.state.other_objects(new)
+    if others:
+        item = _item_address(t, value, index)
+        for pointer in others:
+            t.require(t.fn.let(f"icmp ne ptr {item}, {pointer}"))
 
 
 def set_item(t: Tracer, value: Value, key: Value, new: Value) -> None:
@@ -116,14 +136,13 @@ def set_item(t: Tracer, value: Value, key: Value, new: Value) -> None:
     if isinstance(value.detail, tuple):
         raise Refused("a number put into a list of lists")
     index = memory.wrapped(t, key, length(t, value))
-    function, operand = _helper(t, "put", new)
-    _done(t, t.fn.let(f"call i64 {function}(ptr {value.one}, i64 {index}, {operand})"))
+    _keep_objects(t, value, index, new)
+    _stored(t, "put", f"ptr {value.one}, i64 {index}", new)
 
 
 def append(t: Tracer, value: Value, new: Value) -> Value:
     """value.append(new) for a number."""
-    function, operand = _helper(t, "append", new)
-    _done(t, t.fn.let(f"call i64 {function}(ptr {value.one}, {operand})"))
+    _stored(t, "append", f"ptr {value.one}", new)
     return const(None)
 
 

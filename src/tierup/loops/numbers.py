@@ -288,7 +288,7 @@ def _scalars(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         type_ = llvm_type(out)
         result = t.fn.let(f"{_FLOATING[symbol]} {type_} {a}, {b}")
         t.needs_underflow_ignored = True
-        t.require(is_finite(t, result, type_))
+        t.finite_later(result, type_, (a,) if symbol == "/" else (a, b))  # a divisor that is infinite does not show
         return numpy(out, result)
     return numpy(out, _integer_scalars(t, symbol, out, a, b))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tierup.bytecode.listing import Listing
 from tierup.capture.scope import Names
 from tierup.loops.function import Block
-from tierup.loops.values import Value, flat_parts, with_parts
+from tierup.loops.values import OBJECT, Value, flat_parts, with_parts
 
 Place = tuple[int, int, bool]
 """Of a value: frame, position, whether on the stack."""
@@ -63,6 +63,20 @@ class State:
         """Whether a variable or a stack slot holds the same object, not only an equal one."""
         mine = value.identity
         return mine is not None and any(other.identity == mine for frame in self.frames for other in (*frame.locals, *frame.stack))
+
+    def other_objects(self, value: Value) -> list[str]:
+        """Addresses of the objects that are in lists and that a variable or a stack slot holds, but for this one."""
+        held = [item for frame in self.frames for other in (*frame.locals, *frame.stack) for item in (other, *other.items)]
+        return [*dict.fromkeys(item.parts[1] for item in held if item.detail == OBJECT and item.identity != value.identity)]
+
+    def replace(self, value: Value, by: Value) -> None:
+        """Wherever the same object is held, hold `by`."""
+        mine = value.identity
+        for frame in self.frames:
+            for values in (frame.locals, frame.stack):
+                for slot, other in enumerate(values):
+                    if mine is not None and other.identity == mine:
+                        values[slot] = by
 
     def key(self, fixed: Callable[[int, Value], bool], at_landing: bool) -> Hashable:
         """What versions of a block are told apart by. Values that stay what they are count with their names; of the others, which of them

@@ -66,6 +66,8 @@ class Tracer:
         """(line, reason) of instructions that are left to the interpreter."""
         self._origins: dict[int, tuple[Value | None, Value | None, Value | None]] = {}
         """Views by identity (and the view itself, which keeps it alive): array and key."""
+        self._unasked: dict[str, str] = {}
+        """Floats of which it was not asked yet whether they are finite, with their types."""
         self.in_range: dict[tuple[str, str], str] = {}
         """For an index and a length that were compared in this block: the index from zero."""
         self.sizes: dict[int, tuple[Value, tuple[str, ...]]] = {}
@@ -90,6 +92,19 @@ class Tracer:
     def leave_if(self, condition: str) -> None:
         self.fn.leave_if(condition, self._way_out())
 
+    def finite_later(self, name: str, type_: str, covered: Sequence[str]) -> None:
+        """Leaves the loop unless the float is finite, but not yet: what is computed from it by + - * is not finite either, and one question
+        is enough. covered: operands that need not be asked about any more."""
+        for operand in covered:
+            self._unasked.pop(operand, None)
+        self._unasked[name] = type_
+
+    def settle(self) -> None:
+        """Asks what was put off: before anything is done that stays, before control goes different ways, and where a statement ends."""
+        unasked, self._unasked = self._unasked, {}
+        for name, type_ in unasked.items():
+            self.require(self.fn.let(f"fcmp ord {type_} {self.fn.let(f'fsub {type_} {name}, {name}')}, 0.0"))
+
     def effect(self) -> None:
         """Something was done that must not be done twice."""
         self.state.checkpoint = None
@@ -105,6 +120,7 @@ class Tracer:
 
     def put(self, array: Value, key: Value, value: Value) -> None:
         """array[key] = value"""
+        self.settle()
         _, container, subscript = self._origins.get(id(value), (None, None, None))
         if container is array and subscript is not None and _same_key(subscript, key):
             return  # what `array[key] += x` ends with: the view is stored where it is
@@ -260,6 +276,7 @@ class Tracer:
 
     def _edge(self, state: State) -> None:
         """Ends the current block with a jump to the version of `state`."""
+        self.settle()
         for depth, frame in enumerate(state.frames):
             for k, value in enumerate(frame.stack):
                 if self._is_visible(state, value):
@@ -310,6 +327,7 @@ class Tracer:
                 self._leave(canon.index)
                 return
             if landing >= 0:
+                self.settle()
                 self.state.checkpoint = Checkpoint(landing, tuple(frame.locals), tuple(frame.stack))
             if len(self.state.frames) == 1:
                 self.executor.region.line = canon.line or 0
@@ -319,6 +337,7 @@ class Tracer:
 
     def _leave(self, index: int) -> None:
         """The loop is over: the interpreter goes on at `index`."""
+        self.settle()
         allowed = self.request.allowed
         if allowed is not None and index not in allowed:
             raise Refused("no landing behind the loop")
@@ -336,6 +355,7 @@ class Tracer:
                 raise
             self.state = state
             self.fn.rewind(mark)
+            self._unasked = {}
             self.cuts.append((canon.line or 0, str(reason)))
             self.fn.line(f"br label %{self._exit_label(point)}")
             return True
@@ -354,7 +374,8 @@ class Tracer:
         if yes.identity is not None and yes.identity == no.identity:
             return no
         of = own_types(yes)[0]
-        value = Value(yes.kind, yes.detail, (self.fn.let(f"select i1 {condition}, {of} {yes.one}, {of} {no.one}"),))
+        chosen = self.fn.let(f"select i1 {condition}, {of} {yes.one}, {of} {no.one}")
+        value = Value(yes.kind, yes.detail if yes.kind == "numpy" else None, (chosen,))
         self._choices[id(value)] = (value, condition, yes, no)
         return value
 
@@ -383,6 +404,15 @@ class Tracer:
             return self.fn.let(f"or i1 {flag}, {changes}")
         return "true"
 
+    def known_object(self, value: Value) -> str:
+        """Address of the object of the entry that a value is; null if it is none, which may only be known when the loop runs."""
+        found, (own, *_) = "null", self.state.frames
+        for slot, flag in self.changed.items():
+            if value.identity is not None and own.locals[slot].identity == value.identity:
+                address = self.entry.address(self.sources[slot])
+                found = self.fn.let(f"select i1 {own.locals[flag].one}, ptr {found}, ptr {address}")
+        return found
+
     def _is_visible(self, state: State, value: Value) -> bool:
         """Whether it can be told which of two objects a chosen value is."""
         if id(value) not in self._choices:
@@ -393,6 +423,7 @@ class Tracer:
     def _two_ways(self, condition: str, yes: Callable[[], bool], no: Callable[[], bool]) -> None:
         """Ends the block: goes on with what `yes` makes of the state where the i1 holds, else with what `no` makes of it. Their result
         says whether they ended the block themselves."""
+        self.settle()
         labels, before, in_range = (self.fn.label("yes"), self.fn.label("no")), self.state, self.in_range
         self.fn.line(f"br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
         for label, way in zip(labels, (yes, no), strict=True):
@@ -417,6 +448,7 @@ class Tracer:
         self.leave_if(asked)
 
     def _branch(self, condition: str, yes: State, no: State) -> None:
+        self.settle()
         labels = self.fn.label("yes"), self.fn.label("no")
         self.fn.line(f"br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
         for label, state in zip(labels, (yes, no), strict=True):
@@ -462,6 +494,7 @@ class Tracer:
         done.top.pop()
         done.top.position = frame.listing.position[canon.arg]
         over = iterators.is_over(self, iterator)
+        self.settle()
         labels = self.fn.label("over"), self.fn.label("next")
         self.fn.line(f"br i1 {over}, label %{labels[0]}, label %{labels[1]}")
         self.fn.begin(labels[0])

@@ -23,8 +23,8 @@ class Value:
 
     | kind | detail | parts |
     |---|---|---|
-    | int | | i64; a Python int, operations leave the loop where it would overflow |
-    | float | | double; a Python float |
+    | int | OBJECT or None | i64; a Python int, operations leave the loop where it would overflow. OBJECT: and the address of the object |
+    | float | OBJECT or None | double; a Python float. OBJECT: and the address of the object |
     | complex | | two doubles; a Python complex |
     | bool | | i1; True or False |
     | numpy | dtype | one element; a NumPy scalar |
@@ -93,6 +93,8 @@ class Value:
         return self.kind == "const" and type(self.constant) in types
 
 
+OBJECT: Final = "object"
+"""Detail of a number that is in a list: its object is known."""
 NULL: Final = Value("null")
 UNBOUND: Final = Value("unbound")
 
@@ -139,9 +141,9 @@ def own_types(value: Value) -> tuple[str, ...]:
     """LLVM types of the value's own parts."""
     match value.kind:
         case "int":
-            return ("i64",)
+            return ("i64", "ptr")[: len(value.parts)]
         case "float":
-            return ("double",)
+            return ("double", "ptr")[: len(value.parts)]
         case "complex":
             return ("double", "double")
         case "bool":

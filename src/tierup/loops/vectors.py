@@ -107,6 +107,7 @@ def negative(t: Tracer, value: Value) -> Value:
 
 def assign(t: Tracer, target: Value, value: Value) -> None:
     """target[...] = value. Leaves before anything is stored if shapes differ, something is not finite or it is too much."""
+    t.settle()
     g = memory.geometry(t, target)
     if not g.entry.writeable:
         raise Refused("a store into a read-only array")

@@ -49,6 +49,10 @@ def compile_object(text: str) -> bytes:
 
 def compile_optimised(text: str) -> bytes:
     """Object code of a module after LLVM's ordinary optimisation (no flag allows it to change a rounding). Raises RuntimeError."""
+    return bytes(_machine().emit_object(_optimised(text)))
+
+
+def _optimised(text: str) -> binding.ModuleRef:
     module = _module(text)
     options = binding.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = True
@@ -56,9 +60,9 @@ def compile_optimised(text: str) -> bytes:
     options.slp_vectorization = options.loop_unrolling = options.loop_interleaving = False
     builder = binding.create_pass_builder(_machine(), options)
     builder.getModulePassManager().run(module, builder)
-    return bytes(_machine().emit_object(module))
+    return module
 
 
-def assembly(text: str) -> str:
+def assembly(text: str, optimised: bool = False) -> str:
     """The same as assembler text, for people."""
-    return str(_machine().emit_assembly(_module(text)))
+    return str(_machine().emit_assembly(_optimised(text) if optimised else _module(text)))
