@@ -52,7 +52,9 @@ def test_no_difference(chunk: int, tmp_path: Path) -> None:
 def test_most_programs_ran_native_loops() -> None:
     if len(_native) < PROGRAMS // 2:
         pytest.skip("not all programs were run")
-    assert sum(_native.values()) >= MANY * len(_native)
+    count = len(_native)
+    chance = 0.0 if count >= 200 else 2 * (MANY * (1 - MANY) / count) ** 0.5  # two standard deviations of a small sample
+    assert sum(_native.values()) >= (MANY - chance) * count
 
 
 @pytest.mark.timeout(max(300, PROGRAMS))
