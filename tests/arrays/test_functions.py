@@ -229,6 +229,14 @@ def test_reductions(data: Any, shape: tuple[int, ...], name: str, method: bool) 
     check(("." if method and name != "ptp" else "") + name, x, others=others, **kwargs)
 
 
+@pytest.mark.parametrize("name", ["any", "all", "sum"])
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_reductions_that_cast_arrays_in_another_order(name: str, axis: int | None) -> None:
+    """NumPy casts in buffers, so that the result has the order of the axes before the cast, not of a copy."""
+    for layout in LAYOUTS:
+        check(name, ArraySpec("i1", (1, 1, 2, 2), 0, layout, False), axis=axis)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("axis", [None, 0, -1])

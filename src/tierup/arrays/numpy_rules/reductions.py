@@ -124,6 +124,8 @@ def _logical(ufunc: np.ufunc) -> Rule:
         constant(bound["where"], True)
         array = array_argument(bound["a"])
         axis = _axis(b, bound["axis"], array.ndim)
+        if array.dtype != "b1" and axis is not None and not array.ordered:
+            raise NoRule("a reduction that casts an array whose axes are not in C order")
         return reduce(b, stores.truth(b, array), ufunc, axis, flag(bound["keepdims"], False))
 
     return rule
