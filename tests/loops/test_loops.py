@@ -688,3 +688,21 @@ def test_an_inner_loop_over_something_else_leaves_the_outer_one() -> None:
         return total, count
 
     check(f, (np.arange(70.0), {"one": 1, "three": 3}), (np.arange(70.0), ("a", "bc")))
+
+
+def test_two_constants_are_not_taken_for_one_number_that_two_variables_hold() -> None:
+    def f(a: Any) -> Any:
+        while True:
+            k = int(a[0])
+            if k < 0:
+                break
+            a[0] -= 1
+            if k % 3:
+                x = 3
+                y = 7
+            else:
+                x = y = k * 1000
+            a[1] += x - 2 * y
+        return a
+
+    check(f, (np.array([40, 0]),), (np.array([41, 0]),), (np.array([42, 5]),))

@@ -80,13 +80,14 @@ class State:
 
     def key(self, fixed: Callable[[int, Value], bool], at_landing: bool) -> Hashable:
         """What versions of a block are told apart by. Values that stay what they are count with their names; of the others, which of them
-        are the same object, so that joining them makes no two objects of one."""
+        are the same object, so that joining them makes no two objects of one. Those without identity are none of these: two constants
+        must not be joined as one number."""
         frames = []
         met: dict[Hashable, int] = {}
         for depth, frame in enumerate(self.frames):
             count = len(frame.locals) if depth == 0 else 0
             values = tuple(
-                (v.key, v.parts if fixed(slot if slot < count else -1, v) else met.setdefault(v.identity, len(met)))
+                (v.key, v.parts if fixed(slot if slot < count else -1, v) else v.identity and met.setdefault(v.identity, len(met)))
                 for slot, v in enumerate((*frame.locals, *frame.stack))
             )
             frames.append((id(frame.listing), frame.position, len(frame.stack), values))
