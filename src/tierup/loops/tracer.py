@@ -448,12 +448,11 @@ class Tracer:
         self.leave_if(asked)
 
     def _branch(self, condition: str, yes: State, no: State) -> None:
-        self.settle()
-        labels = self.fn.label("yes"), self.fn.label("no")
-        self.fn.line(f"br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
-        for label, state in zip(labels, (yes, no), strict=True):
-            self.fn.begin(label)
-            self._edge(state)
+        self._two_ways(condition, partial(self._go_on_with, yes), partial(self._go_on_with, no))
+
+    def _go_on_with(self, state: State) -> bool:
+        self.state = state
+        return False
 
     def pop_jump_if(self, frame: Frame, canon: Canon) -> bool:
         kind, target = canon.arg
@@ -490,19 +489,19 @@ class Tracer:
 
     def for_iter(self, frame: Frame, canon: Canon) -> bool:
         iterator = frame.stack[-1]
-        done = self.state.copy()
-        done.top.pop()
-        done.top.position = frame.listing.position[canon.arg]
-        over = iterators.is_over(self, iterator)
-        self.settle()
-        labels = self.fn.label("over"), self.fn.label("next")
-        self.fn.line(f"br i1 {over}, label %{labels[0]}, label %{labels[1]}")
-        self.fn.begin(labels[0])
-        self._edge(done)
-        self.fn.begin(labels[1])
-        frame.stack[-1], item = iterators.advanced(self, iterator)
-        frame.push(item)
-        self._edge(self.state)
+
+        def finished() -> bool:
+            self.state.top.pop()
+            self.state.top.position = frame.listing.position[canon.arg]
+            return False
+
+        def turn() -> bool:
+            top = self.state.top
+            top.stack[-1], item = iterators.advanced(self, iterator)
+            top.push(item)
+            return False
+
+        self._two_ways(iterators.is_over(self, iterator), finished, turn)
         return True
 
     def return_instruction(self, frame: Frame, canon: Canon) -> bool:

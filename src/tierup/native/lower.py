@@ -7,7 +7,6 @@ the test of the floating-point flags, boxing, and at last the stores. Nothing th
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
@@ -53,8 +52,7 @@ class _Lowering:
         self._image: dict[Reg, bytes] = {}
         self._flags = False
         self._constants: dict[int, int] = {}
-        self._first_store = next((n for n in graph.nodes if n.op == "store"), None)
-        self._uses = Counter([*(a for n in graph.nodes for a in n.args), *graph.exit_values()])
+        self.straight = _stored_straight(graph)
 
     def run(self) -> Program:
         self.needed = self._needed()
@@ -101,14 +99,8 @@ class _Lowering:
             # The shape of an intermediate does not need the intermediate.
             dims = self.shapes.of(node.args[0])
             return tuple(d[1] for d in dims if isinstance(d[1], Node))
-        target = self.straight_into(node)
-        return self.shapes.inputs(node) if target is None else (*self.shapes.inputs(node), target)
-
-    def straight_into(self, node: Node) -> Node | None:
-        """Where a copy's elements can be stored from where they are: it is for one store only, before which nothing else is stored."""
-        first = self._first_store
-        alone = first is not None and first.args[1] is node and node.op == "copy" and node.attrs["order"] == "K"
-        return first.args[0] if first is not None and alone and self._uses[node] == 1 else None
+        inputs = self.shapes.inputs(node)
+        return (*inputs, self.straight[node]) if node in self.straight else inputs
 
     def _schedule(self, groups: list[Group]) -> list[Node | Group]:
         """Topological order of units; of those that are ready, cheap ones before kernels and allocations."""
@@ -295,6 +287,17 @@ class _Lowering:
         return self._constants[id(value)]
 
 
+def _stored_straight(graph: Graph) -> dict[Node, Node]:
+    """A copy whose elements can be stored from where they are, with the target: it is for one store only, before which nothing else is
+    stored."""
+    first = next((n for n in graph.nodes if n.op == "store"), None)
+    if first is None:
+        return {}
+    target, value = first.args
+    straight = value.op == "copy" and value.attrs["order"] == "K" and graph.users()[value] == [first] and value not in graph.exit_values()
+    return {value: target} if straight else {}
+
+
 def _same_code(a: Request, b: Request) -> bool:
     return isinstance(a, FusedRequest) and isinstance(b, FusedRequest) and a.bound.spec == b.bound.spec
 
@@ -448,9 +451,8 @@ def _creation_like(op: str) -> _Emit:
 
 
 def _copy(lo: _Lowering, n: Node) -> None:
-    target = lo.straight_into(n)
-    if target is not None:
-        lo.emit("A_APART", lo.define(n, "a"), lo.reg[n.args[0]], lo.reg[target])
+    if n in lo.straight:
+        lo.emit("A_APART", lo.define(n, "a"), lo.reg[n.args[0]], lo.reg[lo.straight[n]])
         return
     lo.emit("A_COPY", lo.define(n, "a"), lo.reg[n.args[0]], {"C": 0, "K": 1}[str(n.attrs["order"])])
 
