@@ -19,6 +19,7 @@ import tierup
 from tierup.report.tables import print_table
 
 Arrays = tuple[Any, ...]
+WARM_UP = 30  # calls: by then the site has been compared with the interpreter
 
 
 def arithmetic(x: Any, y: Any) -> Any:
@@ -84,7 +85,7 @@ def main() -> None:
     for name, (function, args) in cases(options.size).items():
         progress(name)
         compiled = tierup.jit(function)
-        for _ in range(5):
+        for _ in range(WARM_UP):
             ours = compiled(*args)
         plain = function(*args)
         bits = "same bits" if same_bits(plain, ours) else "DIFFERENT"

@@ -71,7 +71,7 @@ def test_what_is_faster_goes_on() -> None:
     site.install([], [spec([], plan())])
     hits = f(400)
     assert not site.slow
-    assert 340 < hits < 400, "some visits were left to the interpreter, few"
+    assert 395 <= hits < 400, "some visits were left to the interpreter, and very few where it is that clear"
 
 
 def test_a_new_installation_gets_a_trial_of_its_own() -> None:

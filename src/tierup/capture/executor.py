@@ -111,11 +111,11 @@ class Executor:
         while True:
             canon = scope.listing.canons[scope.position]
             own_steps += 1
+            mark = self.region.mark()
             if self.request.is_boundary(canon.index) and scope.listing.position[canon.index] == scope.position:
-                self._checkpoints.append(self._checkpoint(canon.index))
+                self._checkpoints.append(self._checkpoint(canon.index, mark))
                 if self.request.limit and own_steps > self.request.limit:
                     return BreakPoint("the limit of instructions", canon.index, canon.line or 0, True)
-            mark = self.region.mark()
             try:
                 self.step(scope)
             except Stop as stop:
@@ -152,10 +152,10 @@ class Executor:
         if not self._inlined_at:
             self._inlined_at = place
 
-    def _checkpoint(self, index: int) -> Checkpoint:
+    def _checkpoint(self, index: int, mark: Mark) -> Checkpoint:
         scope = self.scope
         module = None if scope.module is None else dict(scope.module)
-        return Checkpoint(index, self.region.mark(), tuple(scope.stack), tuple(scope.locals), module, dict(scope.cells))
+        return Checkpoint(index, mark, tuple(scope.stack), tuple(scope.locals), module, dict(scope.cells))
 
     # -- ending ----------------------------------------------------------------------------------------------------
 

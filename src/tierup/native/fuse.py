@@ -33,10 +33,11 @@ class Group:
     nodes: list[Node]
     shape: tuple[Dim, ...]
     outputs: list[Node] = field(default_factory=list)
+    operands: set[Node] = field(init=False)
 
-    def operands(self) -> set[Node]:
+    def __post_init__(self) -> None:
         inside = set(self.nodes)
-        return {a for n in self.nodes for a in n.args if a not in inside}
+        self.operands = {a for n in self.nodes for a in n.args if a not in inside}
 
 
 class _Fuser:
@@ -91,7 +92,7 @@ class _Fuser:
 
     def _may_merge(self, first: int, second: int) -> bool:
         a, b = self.groups[first], self.groups[second]
-        if a.shape != b.shape or len(a.nodes) + len(b.nodes) > MAX_OPS or len(a.operands() | b.operands()) > MAX_OPERANDS:
+        if a.shape != b.shape or len(a.nodes) + len(b.nodes) > MAX_OPS or len(a.operands | b.operands) > MAX_OPERANDS:
             return False
         return not self._path_outside(first, second) and not self._path_outside(second, first)
 
@@ -111,6 +112,7 @@ class _Fuser:
     def _merge(self, kept: int, gone: int) -> int:
         a, b = self.groups[kept], self.groups.pop(gone)
         a.nodes = sorted(a.nodes + b.nodes, key=lambda n: n.id)
+        a.operands = (a.operands | b.operands).difference(a.nodes)
         self._swallowed[gone] = kept
         for n in b.nodes:
             self.unit_of[n] = kept
@@ -136,7 +138,7 @@ def fuse(graph: Graph, shapes: Shapes, needed: set[Node], inputs: Inputs) -> lis
         group = work.pop()
         inside = set(group.nodes)
         group.outputs = [n for n in group.nodes if any(u not in inside for u in users.get(n, ()))] or [group.nodes[-1]]
-        if len(group.operands()) + len(group.outputs) <= MAX_OPERANDS or len(group.nodes) == 1:
+        if len(group.operands) + len(group.outputs) <= MAX_OPERANDS or len(group.nodes) == 1:
             done.append(group)
         else:  # program order has no cycles, so any cut along it is fine
             half = len(group.nodes) // 2

@@ -15,7 +15,7 @@ class Copy:
 
     def args(self, node: Node) -> tuple[Node, ...]:
         """The new arguments of an old node."""
-        return tuple(self._new[a] for a in node.args)
+        return tuple([self._new[a] for a in node.args])
 
     def copy(self, node: Node) -> Node:
         self._new[node] = self.graph.add(node.op, self.args(node), node.type, node.line, **node.attrs)
