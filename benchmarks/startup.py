@@ -1,16 +1,20 @@
 """Programs that tierup has no business with: start-up time of `tierup run`, and the speed of plain Python code under it.
 
-    python benchmarks/startup.py [--programs fib,JSON] [--seconds 5]
+    python benchmarks/startup.py [--programs fib,JSON] [--seconds 5] [--together CPU]
 
 --seconds: how long the timed work of a plain program takes at least under plain Python; a fifth of that comes before as a warm-up.
+--together: the two of a pair run at the same time and share that CPU, and their processor time is compared: the system interleaves them
+every few milliseconds, so that what else happens on the machine falls on both.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from _timing import arguments, progress, summary, time_text, write_json
@@ -28,10 +32,10 @@ import time
 {body}
 for _ in range({warm_up}):
     work()
-start = time.perf_counter()
+start = time.perf_counter(), time.process_time()
 for _ in range({rounds}):
     work()
-print(time.perf_counter() - start)
+print(time.perf_counter() - start[0], time.process_time() - start[1])
 """
 
 STEADY = {
@@ -109,7 +113,22 @@ def wall(command: list[str]) -> float:
 
 
 def reported(command: list[str]) -> float:
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0])
+
+
+def together(commands: Sequence[list[str]], cpu: int) -> list[float]:
+    """Processor time of the timed work of each, all at once on one CPU."""
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})  # they inherit it
+    try:
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    finally:
+        os.sched_setaffinity(0, own)
+    texts = [process.communicate()[0] for process in running]
+    for process, command in zip(running, commands, strict=True):
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
+    return [float(text.split()[1]) for text in texts]
 
 
 def timed(body: str, rounds: int) -> str:
@@ -131,6 +150,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--programs", metavar="NAME,…", help="only these (all)")
     parser.add_argument("--seconds", type=float, default=0.0, help="of the timed work of plain Python code (one round)")
+    parser.add_argument("--together", metavar="CPU", type=int, help="run the two of a pair at once on that CPU")
     options = parser.parse_args()
     wanted = options.programs.split(",") if options.programs else [*STARTS, *STEADY]
     if unknown := [name for name in wanted if name not in STARTS and name not in STEADY]:
@@ -151,8 +171,13 @@ def main() -> None:
             for command in commands:
                 measure(command)
             for pair in range(options.pairs):
-                for which in (0, 1) if pair % 2 == 0 else (1, 0):
-                    times[which].append(measure(commands[which]))
+                order = (0, 1) if pair % 2 == 0 else (1, 0)
+                if is_start or options.together is None:
+                    found_times = [measure(commands[which]) for which in order]
+                else:
+                    found_times = together([commands[which] for which in order], options.together)
+                for which, seconds in zip(order, found_times, strict=True):
+                    times[which].append(seconds)
             found = summary(*times)
             results[name] = found
             added = f"{(found.ours - found.plain) * 1e3:+.1f} ms"
