@@ -79,11 +79,21 @@ def _of_two_pairs(times: Sequence[float]) -> np.ndarray:
 def compare(plain: Action, ours: Action, args: Sequence[Any] = (), *, pairs: int = 25, seconds: float = 0.01) -> Comparison:
     """Compares two callables on the same arguments; each measurement repeats its call for about so many seconds."""
     loops = loops_for(plain, args, seconds), loops_for(ours, args, seconds)
+    return paired(lambda which: once((plain, ours)[which], args, loops[which]), pairs)
+
+
+def paired(measure: Callable[[int], float], pairs: int) -> Comparison:
+    """Compares two things; measure(0) and measure(1) give the seconds that one run of either takes."""
     times: tuple[list[float], list[float]] = ([], [])
     for pair in range(pairs):
-        for which in (0, 1) if pair % 2 == 0 else (1, 0):
-            times[which].append(once((plain, ours)[which], args, loops[which]))
+        for which in order(pair):
+            times[which].append(measure(which))
     return summary(*times)
+
+
+def order(pair: int) -> tuple[int, int]:
+    """Which of the two comes first in a pair."""
+    return (0, 1) if pair % 2 == 0 else (1, 0)
 
 
 def same_bits(one: Any, other: Any) -> bool:

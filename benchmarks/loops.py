@@ -16,7 +16,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from _timing import Comparison, arguments, once, progress, same_bits, summary, time_text, write_json
+from _timing import Comparison, arguments, once, paired, progress, same_bits, time_text, write_json
 
 import tierup
 from tierup.report.tables import print_table
@@ -224,11 +224,7 @@ def measured(plain: Program, args: tuple[Any, ...], pairs: int, numba: Any) -> d
 
 
 def _paired(one: Program, other: Program, args: tuple[Any, ...], pairs: int) -> dict[str, Any]:
-    times: tuple[list[float], list[float]] = ([], [])
-    for pair in range(pairs):
-        for which in (0, 1) if pair % 2 == 0 else (1, 0):
-            times[which].append(timed((one, other)[which], args))
-    return asdict(summary(*times))
+    return asdict(paired(lambda which: timed((one, other)[which], args), pairs))
 
 
 def _with_numba(peer: Program, ours: Program, args: tuple[Any, ...], pairs: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _timing import Comparison, arguments, machine, progress, same_bits, summary, time_text
+from _timing import Comparison, arguments, machine, order, progress, same_bits, summary, time_text
 
 from tierup.report.tables import print_table
 
@@ -155,7 +155,7 @@ def _compared(
     enough = min(end, time.monotonic() + seconds)
     pair = 0
     while pair < 4 or pair % 2 or (pair < pairs and time.monotonic() < enough):
-        for which in (0, 1) if pair % 2 == 0 else (1, 0):
+        for which in order(pair):
             args = kernel.arguments(data)
             start = time.perf_counter()
             (plain, ours)[which](*args)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from _timing import arguments, progress, summary, time_text, write_json
+from _timing import arguments, order, progress, summary, time_text, write_json
 
 from tierup.report.tables import print_table
 
@@ -172,12 +172,12 @@ def main() -> None:
             for command in commands:
                 measure(command)
             for pair in range(options.pairs):
-                order = (0, 1) if pair % 2 == 0 else (1, 0)
+                both = order(pair)
                 if is_start or options.together is None:
-                    found_times = [measure(commands[which]) for which in order]
+                    found_times = [measure(commands[which]) for which in both]
                 else:
-                    found_times = together([commands[which] for which in order], options.together)
-                for which, seconds in zip(order, found_times, strict=True):
+                    found_times = together([commands[which] for which in both], options.together)
+                for which, seconds in zip(both, found_times, strict=True):
                     times[which].append(seconds)
             found = summary(*times)
             results[name] = found
