@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
+import opcode
 import sys
 import types
 import warnings
@@ -18,7 +19,7 @@ import numpy as np
 
 from . import inputs
 from .programs import SCRIPT_MARK, Program
-from .snapshot import Line, Snapshot, first_difference
+from .snapshot import Constants, Line, Snapshot, constants_of, first_difference, functions_in
 
 Jit = Callable[[Any], Any]
 
@@ -53,6 +54,8 @@ class Recorder:
         """sys.settrace's receiver."""
         if frame.f_code.co_filename != self.filename:
             return None
+        if event == "exception" and _ends_a_loop(frame):
+            return self.trace
         self.log.append(f"{event} {frame.f_code.co_name} {frame.f_lineno}")
         return self.trace
 
@@ -60,6 +63,12 @@ class Recorder:
         """sys.setprofile's receiver; C calls are named by their function."""
         if frame.f_code.co_filename == self.filename:
             self.log.append(f"{event} {frame.f_code.co_name} {frame.f_lineno} {getattr(arg, '__name__', '') if 'c_' in event else ''}")
+
+
+def _ends_a_loop(frame: types.FrameType) -> bool:
+    """Whether an exception event only says that a generator's `for` has ended. CPython 3.13 and later send it where the loop is longer
+    than a jump without EXTENDED_ARG reaches, and else do not: it tells of the length of the code, and generated code is longer."""
+    return opcode.opname[frame.f_code.co_code[frame.f_lasti]] == "END_FOR"
 
 
 @contextlib.contextmanager
@@ -173,7 +182,7 @@ class How:
     load: Callable[[types.CodeType], types.CodeType] = _unchanged
     at_end: Callable[[], None] = _nothing
     """Called while the module and what was compiled for it are still alive."""
-    snapshot: Callable[[str, bool], Snapshot] = Snapshot
+    snapshot: Callable[[str, bool, Constants], Snapshot] = Snapshot
 
 
 def run(program: Program, path: Path, how: How) -> list[Call]:
@@ -187,8 +196,11 @@ def run(program: Program, path: Path, how: How) -> list[Call]:
         "overlapping": inputs.overlapping,
     }
     module, mark, script = program.source.partition(SCRIPT_MARK)
-    exec(how.load(compile(module, str(path), "exec", dont_inherit=True)), namespace)
-    target = namespace["f"] if not mark else _script(how, module.count("\n") * "\n" + script, path, namespace)
+    code = compile(module, str(path), "exec", dont_inherit=True)
+    body = compile(module.count("\n") * "\n" + script, str(path), "exec", dont_inherit=True)
+    exec(how.load(code), namespace)
+    target = _script(how.load(body), namespace) if mark else namespace["f"]
+    constants = constants_of(body).union(*map(constants_of, functions_in(code)))
     calls = []
     # The collector runs when it likes, which would show in the reference counts of cyclic garbage.
     collecting = gc.isenabled()
@@ -196,7 +208,7 @@ def run(program: Program, path: Path, how: How) -> list[Call]:
     try:
         for environment, arguments in namespace["CALLS"]:
             args, kwargs = arguments()
-            calls.append(_observe(target, namespace, args, kwargs, environment, how.snapshot(str(path), program.exact_nans)))
+            calls.append(_observe(target, namespace, args, kwargs, environment, how.snapshot(str(path), program.exact_nans, constants)))
             del args, kwargs
         how.at_end()
     finally:
@@ -205,9 +217,7 @@ def run(program: Program, path: Path, how: How) -> list[Call]:
     return calls
 
 
-def _script(how: How, text: str, path: Path, namespace: dict[str, Any]) -> Callable[..., Any]:
-    code = how.load(compile(text, str(path), "exec", dont_inherit=True))
-
+def _script(code: types.CodeType, namespace: dict[str, Any]) -> Callable[..., Any]:
     def execute(a: Any, b: Any, **options: Any) -> Any:
         namespace.update(options, a=a, b=b)
         del a, b, options

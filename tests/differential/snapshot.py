@@ -10,18 +10,21 @@ import hashlib
 import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 Line = tuple[str, str]
+Constants = frozenset[tuple[type, str]]
+"""Numbers by type and repr, which tells -0.0 from 0.0."""
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented), range, slice, np.dtype)
 _SAMPLES: tuple[Any, ...] = ([], (), range(0), {}, set(), reversed([]), enumerate([]), zip())
 _ITERATORS = tuple(type(iter(sample)) for sample in _SAMPLES)
 _SKIPPED = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, type(len), property, staticmethod, classmethod)
+_NUMBERS = (int, float, complex)
 _SHOWN = 2048
 _FLAGS = ("c_contiguous", "f_contiguous", "owndata", "writeable", "aligned", "writebackifcopy")
 
@@ -38,13 +41,26 @@ def bits(array: np.ndarray, exact_nans: bool) -> str:
     return raw.hex() if len(raw) <= _SHOWN else f"blake2 {hashlib.blake2b(raw).hexdigest()} of {len(raw)} bytes"
 
 
+def functions_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code that has a name among the constants of some code. Lambdas make arguments."""
+    return (const for const in code.co_consts if isinstance(const, types.CodeType) and const.co_name != "<lambda>")
+
+
+def constants_of(code: types.CodeType) -> Constants:
+    """The numbers among the constants of some code and of the functions in it. A whole loop makes them anew (docs/loops.md)."""
+    own = frozenset((type(const), repr(const)) for const in code.co_consts if type(const) in _NUMBERS)
+    return own.union(*map(constants_of, functions_in(code)))
+
+
 class Snapshot:
     """Collects the lines of a few roots that share one numbering."""
 
-    def __init__(self, filename: str, exact_nans: bool = False) -> None:
-        """`filename`: functions, classes and frames of this file are walked into; others are only named."""
+    def __init__(self, filename: str, exact_nans: bool = False, constants: Constants = frozenset()) -> None:
+        """`filename`: functions, classes and frames of this file are walked into; others are only named. `constants`: numbers
+        that are seen by their value, not as objects (constants_of)."""
         self.filename = filename
         self.exact_nans = exact_nans
+        self.constants = constants
         self.lines: list[Line] = []
         self._numbers: dict[int, int] = {}
         self._keep: list[Any] = []
@@ -56,6 +72,9 @@ class Snapshot:
         """Adds the lines of an object and of everything reachable from it."""
         if isinstance(obj, (bool, str, bytes)) or obj is None or (type(obj) is int and -5 <= obj <= 256):
             self.add(path, f"{type(obj).__qualname__} {obj!r}")
+            return
+        if type(obj) in _NUMBERS and (type(obj), repr(obj)) in self.constants:
+            self.add(path, f"constant {obj!r}")
             return
         number = self._numbers.get(id(obj))
         if number is not None:

@@ -140,6 +140,29 @@ def test_wrong_code_is_seen(fault: str, tmp_path: Path) -> None:
     assert _seen(lambda text: text.replace(old, new), lambda text: text, tmp_path)
 
 
+def _program(call: str, *lines: str, environment: str = "always") -> Program:
+    """A program of one function without generated parts."""
+    calls = [f"    ({environment!r}, lambda: (({call},), {{}})),"]
+    return Program(["@jit", "def f(v):"], [], [f"    {line}" for line in lines], calls, exact_nans=False)
+
+
+def test_constants_of_the_code_are_seen_by_value_and_arguments_as_objects(tmp_path: Path) -> None:
+    def anew(name: str) -> How:
+        return How(_edited(lambda text: text.replace(f"r = {name}\n", f"r = float(str({name}))\n")))
+
+    program = _program("2.75", "r = 0.125", "return r, r")
+    assert difference(program, tmp_path / "constant.py", anew("0.125")) is None
+    assert difference(program, tmp_path / "other.py", How(_edited(lambda text: text.replace("0.125", "-0.125"))))
+    assert difference(_program("2.75", "r = v", "return r, v"), tmp_path / "argument.py", anew("v"))
+
+
+def test_that_a_generator_ended_is_no_event_however_long_its_loop(tmp_path: Path) -> None:
+    """CPython 3.13 sends one to sys.settrace where the body is longer than 255 code units."""
+    program = _program("[1]", "for x in rows(v):", "    x += 0", "return x", environment="trace")
+    longer = How(_edited(lambda text: text.replace("x += 0\n", "x += 0; " * 100 + "\n")))
+    assert difference(program, tmp_path / "program.py", longer) is None
+
+
 def test_plain_programs_do_not_differ(tmp_path: Path) -> None:
     for seed in range(60):
         program = from_seed(seed)
