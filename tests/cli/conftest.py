@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -13,10 +12,6 @@ from pathlib import Path
 import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
-
-# Started in the background of a script, we would hand an ignored SIGINT on to the programs that the tests interrupt.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass
