@@ -50,11 +50,11 @@ class Recorder:
         """np.seterrcall's receiver."""
         self.log.append(f"errcall {kind} {flag}")
 
-    def trace(self, frame: types.FrameType, event: str, arg: object) -> Any:
+    def trace(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         """sys.settrace's receiver."""
         if frame.f_code.co_filename != self.filename:
             return None
-        if event == "exception" and _ends_a_loop(frame):
+        if event == "exception" and _ends_a_loop(frame, arg[0]):
             return self.trace
         self.log.append(f"{event} {frame.f_code.co_name} {frame.f_lineno}")
         return self.trace
@@ -65,10 +65,13 @@ class Recorder:
             self.log.append(f"{event} {frame.f_code.co_name} {frame.f_lineno} {getattr(arg, '__name__', '') if 'c_' in event else ''}")
 
 
-def _ends_a_loop(frame: types.FrameType) -> bool:
-    """Whether an exception event only says that a generator's `for` has ended. CPython 3.13 and later send it where the loop is longer
-    than a jump without EXTENDED_ARG reaches, and else do not: it tells of the length of the code, and generated code is longer."""
-    return opcode.opname[frame.f_code.co_code[frame.f_lasti]] == "END_FOR"
+def _ends_a_loop(frame: types.FrameType, error: type[BaseException]) -> bool:
+    """Whether an exception event only says that a generator's `for` has ended. CPython 3.13 and later send it from END_FOR where the loop
+    is longer than a jump without EXTENDED_ARG reaches; else from FOR_ITER, and only if the generator returned something. So it tells of
+    the length of the code, and generated code is longer."""
+    if sys.version_info < (3, 13) or error is not StopIteration:
+        return False
+    return opcode.opname[frame.f_code.co_code[frame.f_lasti]] in ("FOR_ITER", "END_FOR")
 
 
 @contextlib.contextmanager
