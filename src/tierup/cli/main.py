@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tierup.cli.args import UsageError
+from tierup.runtime.args import UsageError
 from tierup.runtime.config import ConfigError
 
 TYPE_CHECKING = False
