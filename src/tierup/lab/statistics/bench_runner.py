@@ -2,8 +2,8 @@
 
 After Chen et al., "Statistical performance comparisons of computers" (HPCA 2012), in the variant of bench_runner's hpt.py. Its
 peculiarities are kept, because years of published figures have them: benchmarks are ranked by absolute differences of medians, so slow
-ones weigh more; the rank-sum limits are exchanged, so the significance filter passes everything; where the sides have different numbers of
-values, the pooled values are cut in their middle. `hpt.py` has none of these.
+ones weigh more; the rank-sum limits are exchanged, so the significance filter passes everything; where the sides have different numbers
+of values, the pooled values are cut in their middle. `hpt.py` has none of these.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import exp, log, pi, sqrt
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tierup.lab.results.model import FloatArray
+from tierup.lab.statistics.verdict import RELIABILITIES, Verdict
 
 ALPHA: Final = 0.1
 """Level of the rank-sum limits, each side."""
 
 MIN_VALUES: Final = 12
 """A benchmark needs so many values, on average of both sides."""
-
-RELIABILITIES: Final = (0.90, 0.95, 0.99)
 
 BEYOND: Final = -1.0
 """The speed-up is 10 or more: out of the range searched."""
@@ -60,14 +59,9 @@ class SignedRank:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the test says of one head."""
+class BenchRunnerVerdict(Verdict):
+    """What the test says of one head. The factors of `speedup` are in hundredths; 1 where there is none, and BEYOND."""
 
-    n: int
-    direction: Literal["faster", "slower"]
-    reliability: float
-    speedup: dict[float, float]
-    """Reliability → the largest factor, in hundredths, that the head can be taken by before it falls below; 1 if none; or BEYOND."""
     cross: SignedRank
 
 
@@ -103,7 +97,7 @@ def signed_rank(differences: FloatArray) -> SignedRank:
     return SignedRank(slower, faster, z, _normal_probability(z))
 
 
-def hpt(base: Mapping[str, FloatArray], head: Mapping[str, FloatArray]) -> Verdict:
+def hpt(base: Mapping[str, FloatArray], head: Mapping[str, FloatArray]) -> BenchRunnerVerdict:
     """Compares the benchmarks of base, all of which head has; values are all values of a benchmark, shape (n,).
 
     Raises ValueError where there is no benchmark, or one with too few values.
@@ -119,7 +113,7 @@ def hpt(base: Mapping[str, FloatArray], head: Mapping[str, FloatArray]) -> Verdi
         return p < 1 - level if faster else p > level
 
     speedup = {level: _largest(partial(holds, level=level)) for level in RELIABILITIES}
-    return Verdict(len(base), "faster" if faster else "slower", 1 - cross.p if faster else cross.p, speedup, cross)
+    return BenchRunnerVerdict(len(base), "faster" if faster else "slower", 1 - cross.p if faster else cross.p, speedup, cross)
 
 
 class _Medians:
