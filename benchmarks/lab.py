@@ -1,10 +1,10 @@
 """How often the lab's verdicts are wrong, how small a change they find, and how long `tierup lab compare` takes.
 
-python benchmarks/lab.py reliability RESULTS.json [--splits 1000] [--planted 300] python benchmarks/lab.py speed [--repeat 5]
+python benchmarks/lab.py reliability RESULTS.json [--splits 1000] [--planted 300] [--percent 1] python benchmarks/lab.py speed [--repeat 5]
 
 `reliability` splits the processes of each benchmark of a real result file at random into halves, of which one is called the base and the
 other the head: what the verdict then says of a difference is wrong. In a second series, the head's values of 40 benchmarks, chosen anew
-each time, are made longer by 1 %. Both methods of `--hpt` judge the same splits.
+each time, are made longer by a percentage. Both methods of `--hpt` judge the same splits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from tierup.lab.statistics.verdict import Verdict
 
 METHODS = ("default", "bench-runner")
 PLANTED_IN = 40
-PLANTED = 1.01
 
 Sides = tuple[list[FloatArray], list[FloatArray]]
 
@@ -52,18 +51,20 @@ class Tally:
 
     def share(self, count: int) -> str:
         """A count as a share, with its standard error."""
-        share = count / self.trials
-        return f"{100 * share:.1f} % ± {100 * (share * (1 - share) / self.trials) ** 0.5:.1f}"
+        share = count / max(1, self.trials)
+        return f"{100 * share:.1f} % ± {100 * (share * (1 - share) / max(1, self.trials)) ** 0.5:.1f}"
 
 
-def split(benchmarks: Mapping[str, Benchmark], random: np.random.Generator, planted: Collection[str] = ()) -> dict[str, Sides]:
+def split(
+    benchmarks: Mapping[str, Benchmark], random: np.random.Generator, planted: Collection[str] = (), change: float = 1.0
+) -> dict[str, Sides]:
     """Halves of the processes of each benchmark; values of the second are longer where something is planted."""
     sides = {}
     for name, benchmark in benchmarks.items():
         order = random.permutation(len(benchmark.processes))
         chosen = [benchmark.processes[k] for k in order]
         half = len(chosen) // 2
-        factor = PLANTED if name in planted else 1.0
+        factor = change if name in planted else 1.0
         sides[name] = chosen[:half], [values * factor for values in chosen[half : 2 * half]]
     return sides
 
@@ -88,17 +89,18 @@ def reliability(options: argparse.Namespace) -> None:
             like[method].add(verdict)
     for _ in range(options.planted):
         planted = set(random.choice(list(benchmarks), PLANTED_IN, replace=False))
-        sides = split(benchmarks, random, planted)
+        sides = split(benchmarks, random, planted, 1 + options.percent / 100)
         for method, verdict in judge(sides).items():
             among[method].add(verdict)
         for method, verdict in judge({name: sides[name] for name in planted}).items():
             alone[method].add(verdict)
     print(f"{options.results.name}: {len(benchmarks)} benchmarks; of which differ significantly, in like halves: ", end="")
-    print(f"{100 * statistics.fmean(significant) / len(benchmarks):.1f} %\n")
+    print(f"{100 * sum(significant) / len(benchmarks) / max(1, options.splits):.1f} %\n")
     print("| 99 % reliable | splits | " + " | ".join(METHODS) + " |\n| --- | --- | --- | --- |")
     wrong = [like[method].share(like[method].reliable) for method in METHODS]
     print(f"| like halves of {len(benchmarks)}: wrongly so | {options.splits} | {' | '.join(wrong)} |")
-    for title, tallies in ((f"1 % planted in {PLANTED_IN} of {len(benchmarks)}", among), (f"1 % planted in all of {PLANTED_IN}", alone)):
+    change = f"{options.percent:g} % planted"
+    for title, tallies in ((f"{change} in {PLANTED_IN} of {len(benchmarks)}", among), (f"{change} in all of {PLANTED_IN}", alone)):
         found = [tallies[method].share(tallies[method].slower) for method in METHODS]
         print(f"| {title}: found | {options.planted} | {' | '.join(found)} |")
 
@@ -139,6 +141,7 @@ def main() -> None:
     first.add_argument("results", type=Path)
     first.add_argument("--splits", type=int, default=1000)
     first.add_argument("--planted", type=int, default=300)
+    first.add_argument("--percent", type=float, default=1.0)
     first.add_argument("--seed", type=int, default=1)
     first.set_defaults(work=reliability)
     second = commands.add_parser("speed")

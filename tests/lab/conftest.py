@@ -18,10 +18,10 @@ def folder(variable: str) -> Path:
 @pytest.fixture(scope="session")
 def hpt_cases() -> Path:
     """Inputs and intermediates of bench_runner's HPT, a JSON file each."""
-    return folder("TIERUP_HPT_CASES")
+    return folder("LAB_HPT_CASES")
 
 
 @pytest.fixture(scope="session")
 def public_data() -> Path:
     """Public results of CPython (`results/`), profiles (`profiles/`), and what bench_runner's HPT says of them (`expected.json`)."""
-    return folder("TIERUP_LAB_DATA")
+    return folder("LAB_DATA")
