@@ -13,6 +13,7 @@ from tierup.runtime.args import UsageError
 
 COMMANDS: Final = {
     "compare": "BASE HEAD…             compare result files: reliability, speed-ups, groups, memory",
+    "report": "BASE HEAD…              the same as an HTML page with figures, as Markdown, as SVG and PNG",
     "stats": "FILE [FILE]            what an optimizer did, from its statistics; two files side by side",
 }
 """Command → its line of help; `tierup.lab.commands` has a module of that name."""
@@ -51,10 +52,13 @@ def _run(name: str, work: Callable[[], int]) -> int:
         return code
     except LabError as error:
         print(f"tierup lab {name}: {error}", file=sys.stderr)
-    except BrokenPipeError:
-        # The reader has gone; what Python writes at exit goes nowhere (as in the library reference, note on SIGPIPE).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        print(f"tierup lab {name}: cannot write the output: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.filename is not None:
+            print(f"tierup lab {name}: {error.filename}: {error.strerror}", file=sys.stderr)
+            return 1
+        # A pipe whose reader has gone is no error of anyone.
+        if not isinstance(error, BrokenPipeError):
+            print(f"tierup lab {name}: cannot write the output: {error.strerror}", file=sys.stderr)
+        # What Python writes at its exit goes nowhere (library reference, note on SIGPIPE).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tierup.lab.commands.comparisons import OPTIONS, OPTIONS_HELP, Comparisons, request
-from tierup.lab.commands.output import factor, help_text, print_json, quantity, ratio, reliability, times, warn
+from tierup.lab.commands.output import help_text, print_json, warn
 from tierup.lab.compare import CONFIDENCE, Comparison, Pair, Summary
 from tierup.lab.statistics.verdict import RELIABILITIES, percent
+from tierup.lab.words import factor, quantity, ratio, reliability, remarks, times
 from tierup.report.tables import print_table
 from tierup.runtime.args import UsageError, parse
 
@@ -112,16 +113,3 @@ def _pair_row(pair: Pair) -> tuple[object, ...]:
 
 def _interval(interval: tuple[float, float] | None) -> str:
     return "" if interval is None else "{:.3f} … {:.3f}".format(*interval)
-
-
-def remarks(summaries: Sequence[tuple[str, Summary]], comparison: Comparison) -> Iterator[str]:
-    """What else has to be said, a line each."""
-    for group, summary in summaries:
-        yield from (f"{group}: {note}" for note in summary.notes)
-        if summary.unmatched:
-            yield f"{group}: not in both files: {', '.join(summary.unmatched)}"
-    yield from comparison.notes
-    if comparison.only_base:
-        yield f"only in the base: {', '.join(comparison.only_base)}"
-    if comparison.only_head:
-        yield f"only in the head: {', '.join(comparison.only_head)}"

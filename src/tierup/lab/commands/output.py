@@ -1,4 +1,4 @@
-"""How the commands say things: numbers with their units, what is partial, JSON."""
+"""What the commands have in common: help, files, JSON, warnings."""
 
 from __future__ import annotations
 
@@ -6,46 +6,9 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from tierup.lab.statistics.bench_runner import BEYOND
 from tierup.runtime.args import UsageError
-
-_SECONDS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_BYTES: Final = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-
-
-def quantity(value: float, unit: str) -> str:
-    """Three digits of a value of one of pyperf's units: 1.23 ms."""
-    for factor, name in {"second": _SECONDS, "byte": _BYTES}.get(unit, ((0.0, ""),)):
-        if value >= factor * 0.9995:
-            return f"{value / (factor or 1):.3g} {name}".rstrip()
-    return f"{value:.3g} {unit}"
-
-
-def ratio(head_over_base: float) -> str:
-    """A ratio of times in words; the factor of both directions is above 1."""
-    by = max(head_over_base, 1 / head_over_base)
-    if f"{by:.3f}" == "1.000":
-        return "1.000x"
-    return f"{by:.3f}x {'slower' if head_over_base > 1 else 'faster'}"
-
-
-def factor(least: float | None) -> str:
-    """A speed-up at some reliability."""
-    if least is None:
-        return "not sure"
-    return "over 10x" if least == BEYOND else f"{least:.3f}x"
-
-
-def reliability(share: float) -> str:
-    """A reliability; nothing is sure."""
-    return f"{100 * share:.2f} %" if share < 0.99995 else "> 99.99 %"
-
-
-def times(head_over_base: float | None) -> str:
-    """A ratio of something that is neither fast nor slow."""
-    return "" if head_over_base is None else f"{head_over_base:.2f}x"
 
 
 def help_text(text: str) -> Callable[[], int]:
