@@ -120,7 +120,7 @@ def test_the_text_says_it_all(files, capsys):
     assert err == "" and "\x1b" not in out
     assert out.startswith("head against base\n")
     assert re.search(r"^slow +8 +8 .* slower .* 1\.0\d\dx", out, re.M)
-    assert "fast: too few benchmarks to reach 99 % (or 90 % or 95 %)" in out
+    assert "fast, all: too few benchmarks to reach 99 % (or 90 % or 95 %)" in out
     assert "odd: not in both files: absent, bench" in out
     assert "slow-downs (the first 3 of 8)" in out and "speed-ups (the first 3 of 4)" in out
     assert "0 of 12 benchmarks do not differ significantly" in out
