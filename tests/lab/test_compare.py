@@ -239,6 +239,16 @@ def test_without_pyperf_it_says_what_to_install(files):
     assert done.stderr == "tierup lab compare: this needs pyperf, which is not installed: pip install 'tierup[lab]'\n"
 
 
+def test_any_locale_will_do(tmp_path):
+    base = write_pyperf(tmp_path / "base.json", {"名前": [[1e-6 * k] for k in range(1, 9)]})
+    head = write_pyperf(tmp_path / "head.json", {"名前": [[2e-5 * k] for k in range(1, 9)]})
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "tierup", "lab", "compare", base, head]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u540d\\u524d" in done.stdout and "\\xb5s" in done.stdout
+
+
 def test_a_full_disk_and_a_closed_pipe_are_no_tracebacks(files):
     base, head, _ = files
     command = [sys.executable, "-m", "tierup", "lab", "compare", base, head, "--json"]

@@ -47,7 +47,7 @@ def spoilt(benchmark, values):
     return data
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), "1.0", None])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), 1e308, 1e-320, "1.0", None])
 def test_a_bad_value_costs_its_benchmark_only(tmp_path, value):
     results = read(write(tmp_path / "bad.json", spoilt("fib", [1.0, value])))
     assert set(results.benchmarks) == {"sort"}
@@ -72,9 +72,16 @@ def test_a_benchmark_twice_is_the_first_one(tmp_path):
     assert "more than once" in results.problems[0]
 
 
-@pytest.mark.parametrize("odd", ["名前", "a b\tc", "x" * 300, '<b>"&', "../../etc"])
+@pytest.mark.parametrize("odd", ["名前", "a b", "x" * 300, '<b>"&', "../../etc"])
 def test_odd_names_are_names(tmp_path, odd):
     assert set(read(write_pyperf(tmp_path / "odd.json", {odd: TWO["fib"]})).benchmarks) == {odd}
+
+
+@pytest.mark.parametrize("odd", ["a\tb", "a\x00b", "a\ud800b"])
+def test_what_cannot_be_printed_of_a_name_is_replaced(tmp_path, odd):
+    assert set(read(write_pyperf(tmp_path / "odd.json", {odd: TWO["fib"]})).benchmarks) == {"a\ufffdb"}
+    data = {"results": [{"command": odd, "times": [1.0]}]}
+    assert set(read(write(tmp_path / "other.json", data)).benchmarks) == {"a\ufffdb"}
 
 
 def test_what_is_whole_of_a_file_that_was_cut_off_is_used(tmp_path):

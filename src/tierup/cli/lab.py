@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -46,6 +47,10 @@ def _help(code: int) -> int:
 
 
 def _run(name: str, work: Callable[[], int]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Whatever the locale, a name or a µ is no reason to stop.
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = work()
         sys.stdout.flush()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tierup.lab.errors import ReadError
 from tierup.lab.results.json_files import read_json
+from tierup.lab.results.model import clean_name
 from tierup.lab.results.names import match
 
 
@@ -27,7 +28,7 @@ def read_groups(path: Path) -> dict[str, list[str]]:
     data = read_json(path)
     if not (isinstance(data, dict) and all(_are_names(names) for names in data.values())):
         raise ReadError(f"{path} is no groups file: it has to be {{GROUP: [benchmark, …]}}")
-    return {group: list(dict.fromkeys(names)) for group, names in data.items()}
+    return {clean_name(group): list(dict.fromkeys(map(clean_name, names))) for group, names in data.items()}
 
 
 def _are_names(names: object) -> bool:

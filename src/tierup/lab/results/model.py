@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
+
+
+_RANGE: Final = (1e-150, 1e150)
+"""Values that can be squared and divided by each other without leaving what floats hold."""
+
+
+def checked_values(values: Iterable[object]) -> FloatArray:
+    """The values of a process as an array, shape (n,). Raises ValueError where one is no positive number, or there is none."""
+    array = np.array(list(values), dtype=np.float64)
+    if array.ndim != 1 or not array.size:
+        raise ValueError("no values")
+    if not ((array > _RANGE[0]) & (array < _RANGE[1])).all():
+        raise ValueError("a value is zero, negative or not finite")
+    return array
+
+
+def clean_name(name: object) -> str:
+    """A benchmark's name as it can be printed in a table: anything unprintable becomes U+FFFD."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(name))
 
 
 @dataclass(frozen=True)

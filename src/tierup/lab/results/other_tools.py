@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tierup.lab.errors import ReadError
-from tierup.lab.results.model import Benchmark, FloatArray, Results
+from tierup.lab.results.model import Benchmark, FloatArray, Results, checked_values, clean_name
 
 _Entry: TypeAlias = tuple[str, Sequence[FloatArray], float | None]
 """A benchmark's name, the values by process, and its peak memory in bytes."""
@@ -24,7 +24,7 @@ def from_pytest_benchmark(path: Path, data: Mapping[str, Any], complaint: str | 
 
     def entry(bench: Mapping[str, Any]) -> _Entry:
         stats = bench["stats"]
-        return str(bench.get("fullname") or bench["name"]), [_numbers(stats.get("data") or [stats["mean"]])], None
+        return str(bench.get("fullname") or bench["name"]), [checked_values(stats.get("data") or [stats["mean"]])], None
 
     python = (data.get("machine_info") or {}).get("python_version")
     notes = [] if complaint is None else [complaint]
@@ -38,7 +38,7 @@ def from_hyperfine(path: Path, data: Mapping[str, Any], complaint: str | None = 
 
     def entry(result: Mapping[str, Any]) -> _Entry:
         peaks = [float(peak) for peak in result.get("memory_usage_byte") or () if peak]
-        times = np.split(_numbers(result["times"]), len(result["times"]))
+        times = np.split(checked_values(result["times"]), len(result["times"]))
         return str(result["command"]), times, float(np.mean(peaks)) if peaks else None
 
     return _results(path, (_Attempt(result, entry) for result in data["results"]), None, [] if complaint is None else [complaint])
@@ -64,7 +64,7 @@ def _asv_attempts(name: str, row: Mapping[str, Any]) -> Iterator[_Attempt]:
         def entry(values: Any, name: str = name + label, median: Any = median) -> _Entry:
             if median is None:
                 raise ValueError("it failed or was skipped")
-            return name, [_numbers(values or [median])], None
+            return name, [checked_values(values or [median])], None
 
         yield _Attempt(values, entry, name + label)
 
@@ -94,7 +94,8 @@ def _results(path: Path, attempts: Iterable[_Attempt], python: str | None, probl
     benchmarks: dict[str, Benchmark] = {}
     for number, attempt in enumerate(attempts):
         try:
-            name, processes, memory = attempt.entry()
+            entry_name, processes, memory = attempt.entry()
+            name = clean_name(entry_name)
             if name in benchmarks:
                 raise ValueError("the file has it more than once; the first is used")
             benchmarks[name] = Benchmark(name, tuple(processes), memory=memory)
@@ -105,13 +106,3 @@ def _results(path: Path, attempts: Iterable[_Attempt], python: str | None, probl
     if not benchmarks:
         raise ReadError(f"{path} has no benchmark that can be used" + (f": {problems[-1]}" if problems else ""))
     return Results(path, benchmarks, python, tuple(problems))
-
-
-def _numbers(values: Iterable[Any]) -> FloatArray:
-    """Raises ValueError where a value is no number above zero, or there is none."""
-    array = np.array(list(values), dtype=np.float64)
-    if array.ndim != 1 or not array.size:
-        raise ValueError("no values")
-    if not (np.isfinite(array) & (array > 0)).all():
-        raise ValueError("a value is zero, negative or not finite")
-    return array

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tierup.lab.errors import MissingLibraryError, ReadError
-from tierup.lab.results.model import Benchmark, Results
+from tierup.lab.results.model import Benchmark, Results, checked_values, clean_name
 
 _MEMORY: Final = ("command_max_rss", "mem_max_rss")
 """Metadata with the peak of resident memory: of a measured command, else of the measuring process."""
@@ -28,11 +28,11 @@ def from_pyperf(path: Path, data: Mapping[str, Any], complaint: str | None = Non
     benchmarks: dict[str, Benchmark] = {}
     versions: list[str] = []
     for bench in _benchmarks(path, data, problems):
-        name = str(bench.get_name())
+        name = clean_name(bench.get_name())
         try:
             if name in benchmarks:
                 raise ValueError("the file has it more than once; the first is used")
-            benchmarks[name] = _converted(bench)
+            benchmarks[name] = _converted(name, bench)
         except ValueError as error:
             problems.append(f"{path}: benchmark {name!r} left out: {error}")
         versions += [version for version in [bench.get_metadata().get("python_version")] if version]
@@ -58,7 +58,11 @@ def _benchmarks(path: Path, data: Mapping[str, Any], problems: list[str]) -> Ite
         try:
             yield pyperf.Benchmark.loads(json.dumps({**shell, "benchmarks": [entry]}))
         except _UNREADABLE as error:
-            problems.append(f"{path}: benchmark {_name_of(entry, number)} left out: {error or type(error).__name__}")
+            problems.append(f"{path}: benchmark {_name_of(entry, number)} left out: {_one_line(error)}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _name_of(entry: object, number: int) -> str:
@@ -68,16 +72,14 @@ def _name_of(entry: object, number: int) -> str:
     return repr(name) if isinstance(name, str) else f"number {number + 1}"
 
 
-def _converted(bench: Any) -> Benchmark:
-    """Raises ValueError where the benchmark has no values, or one that is not finite."""
+def _converted(name: str, bench: Any) -> Benchmark:
+    """Raises ValueError where the benchmark has no values, or one that is not a positive number."""
     runs = [run for run in bench.get_runs() if run.values]
     if not runs:
         raise ValueError("only calibration runs, no values")
-    processes = tuple(np.array(run.values, dtype=np.float64) for run in runs)
-    if not all(np.isfinite(values).all() for values in processes):
-        raise ValueError("a value is not finite")
+    processes = tuple(checked_values(run.values) for run in runs)
     peaks = [peak for run in runs if (peak := _peak(run.get_metadata())) is not None]
-    return Benchmark(str(bench.get_name()), processes, str(bench.get_unit()), float(np.mean(peaks)) if peaks else None)
+    return Benchmark(name, processes, str(bench.get_unit()), float(np.mean(peaks)) if peaks else None)
 
 
 def _peak(metadata: Mapping[str, Any]) -> float | None:
