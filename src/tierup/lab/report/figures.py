@@ -32,7 +32,7 @@ CATEGORIES: Final = (
 """Colours of categories, the largest first; those beyond share grey."""
 
 _WIDTH: Final = 7.0
-_STYLE: Final = {
+_STYLE: Final[Any] = {
     "font.size": 9,
     "font.family": "sans-serif",
     "svg.fonttype": "none",
