@@ -43,7 +43,7 @@ $(VENV)/.installed: $(VENV)/.build-tools $(SOURCES) CMakeLists.txt pyproject.tom
 
 $(VENV)/.test-tools: $(VENV)/.build-tools
 	@echo "== what the tests need"
-	$(PIP) install $$($(BIN)/python tools/requirements.py test)
+	$(PIP) install $$($(BIN)/python tools/requirements.py test lab)
 	touch $@
 
 $(VENV)/.lint-tools: $(VENV)/.build-tools

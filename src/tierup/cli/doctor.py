@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Literal
 
-from tierup.cli.args import UsageError, parse
 from tierup.runtime import config, events
+from tierup.runtime.args import UsageError, parse
 
 HELP: Final = """\
 usage: tierup doctor [--json]

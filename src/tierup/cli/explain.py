@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tierup.cli import run
-from tierup.cli.args import parse
 from tierup.runtime import config
+from tierup.runtime.args import parse
 
 HELP: Final = """\
 usage: tierup explain [options] script.py [args …]

@@ -11,8 +11,8 @@ import os
 import stat
 import sys
 
-from tierup.cli.args import Arguments, UsageError, parse
 from tierup.runtime import config, events, stats
+from tierup.runtime.args import Arguments, UsageError, parse
 from tierup.runtime.selection import Selection, may_meet_arrays
 
 TYPE_CHECKING = False

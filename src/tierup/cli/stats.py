@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tierup.cli.args import UsageError, parse
 from tierup.report.tables import print_table
 from tierup.runtime import config
+from tierup.runtime.args import UsageError, parse
 from tierup.runtime.stats import COUNTERS, Place, Stats, read_directory
 
 HELP: Final = """\
