@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -64,16 +63,19 @@ def _take_out(starts: list[int], entries: dict[int, tuple[int, str]], start: int
         del entries[starts.pop(at)]
 
 
-def read_all(folder: Path, pids: Iterable[int] | None = None) -> dict[int, PerfMap]:
-    """The maps in a folder by pid. pids: only these. A file of another user is passed over, as perf does."""
-    wanted = None if pids is None else set(pids)
+def read_all(folder: Path, since: float = 0.0) -> dict[int, PerfMap]:
+    """The maps in a folder by pid. since: only files changed after this time, since pids are used again.
+
+    A file of another user is passed over, as perf does.
+    """
     maps = {}
     for path in sorted(folder.glob("perf-*.map")):
         found = NAME.fullmatch(path.name)
-        if found is None or (wanted is not None and int(found[1]) not in wanted):
+        if found is None:
             continue
         try:
-            if path.stat().st_uid in (os.getuid(), 0):
+            about = path.stat()
+            if about.st_uid in (os.getuid(), 0) and about.st_mtime >= since:
                 maps[int(found[1])] = parse(path.read_text(encoding="utf-8", errors="replace"))
         except OSError:
             continue  # it went away, or may not be read: the code has no names then

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -85,25 +85,16 @@ def compute(profile: Profile, table: Table) -> Shares:
 
 
 def _own(profile: Profile, table: Table) -> tuple[list[Row], Mapping[str, float]]:
-    """The rows of the benchmark's own interpreter, and the weight of what else was sampled.
+    """The rows of the benchmark's own interpreter, and the weight of what else was sampled, by program.
 
     Where the profile has pids, whole processes are kept or left out; else only the other interpreters' own functions can be told.
     """
-    python = defaultdict[str, float](float)
-    interpreters: dict[int, set[str]] = defaultdict(set)
     rows = [row for row in profile.rows if row.weight > 0]
-    for row in rows:
-        if table.is_python(row.object):
-            python[_interpreter(row.object)] += row.weight
-            if row.pid is not None:
-                interpreters[row.pid].add(_interpreter(row.object))
-    if not python:
-        return rows, {}
-    subject = _together(max(python, key=lambda name: (python[name], name)), interpreters.values())
+    owner = _Owner(rows, table)
     kept = []
     excluded = defaultdict[str, float](float)
     for row in rows:
-        foreign = _foreign(row, subject, interpreters, table)
+        foreign = owner.foreign(row)
         if foreign is None:
             kept.append(row)
         else:
@@ -111,13 +102,34 @@ def _own(profile: Profile, table: Table) -> tuple[list[Row], Mapping[str, float]
     return kept, dict(sorted(excluded.items(), key=lambda item: -item[1]))
 
 
-def _foreign(row: Row, subject: Collection[str], interpreters: Mapping[int, set[str]], table: Table) -> str | None:
-    """The program that a row belongs to, or None where it is the benchmark's."""
-    if row.pid is None:
-        other = table.is_python(row.object) and _interpreter(row.object) not in subject
-        return file_name(row.object) if other else None
-    found = interpreters.get(row.pid, set())
-    return None if found & set(subject) else (row.command or min(found, default=f"process {row.pid}"))
+class _Owner:
+    """Knows which rows belong to the interpreter that took the most time, the benchmark's."""
+
+    def __init__(self, rows: Sequence[Row], table: Table) -> None:
+        self._table = table
+        weights = defaultdict[str, float](float)
+        self._interpreters: dict[int, set[str]] = defaultdict(set)
+        for row in rows:
+            if table.is_python(row.object):
+                weights[_interpreter(row.object)] += row.weight
+                if row.pid is not None:
+                    self._interpreters[row.pid].add(_interpreter(row.object))
+        main = max(weights, key=lambda name: (weights[name], name), default=None)
+        # `python` and its `libpython3.13.so.1.0` are in one process.
+        self._own: set[str] = set() if main is None else {main}.union(*(names for names in self._interpreters.values() if main in names))
+        self._commands = {row.command for row in rows if row.pid is not None and self._interpreters.get(row.pid, set()) & self._own}
+
+    def foreign(self, row: Row) -> str | None:
+        """The program that a row belongs to, or None where it is the benchmark's."""
+        if not self._own:
+            return None
+        if row.pid is None:
+            other = self._table.is_python(row.object) and _interpreter(row.object) not in self._own
+            return file_name(row.object) if other else None
+        names = self._interpreters.get(row.pid)
+        # What perf calls a pid may be a thread, which need not run the interpreter; it has its process's command.
+        own = bool(names & self._own) if names else row.command in self._commands
+        return None if own else (row.command or f"process {row.pid}")
 
 
 def _interpreter(obj: str) -> str:
@@ -125,11 +137,6 @@ def _interpreter(obj: str) -> str:
     name = file_name(obj)
     version = _VERSION.search(name)
     return version[0] if version else name
-
-
-def _together(name: str, groups: Iterable[Collection[str]]) -> set[str]:
-    """An interpreter with what else is in its processes, such as `python` with its `libpython3.13.so.1.0`."""
-    return {name}.union(*(group for group in groups if name in group))
 
 
 def _stripped(symbols: Iterable[Symbol], table: Table) -> dict[str, float]:

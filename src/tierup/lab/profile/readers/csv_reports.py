@@ -7,6 +7,7 @@ a period, else a percentage, as in the public reports of the faster-cpython proj
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -39,6 +40,21 @@ def parse(name: str, text: str, problems: Sequence[str] = ()) -> Profile:
         except (ValueError, csv.Error) as error:
             complaints.line(number, str(error))
     return finish(name, rows, unit, (*problems, *complaints.summary()))
+
+
+def to_csv(profile: Profile) -> str:
+    """A profile as such a report, with all that the columns can say."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if profile.unit == "percent":
+        writer.writerow(("self", "object", "symbol"))
+        writer.writerows((row.weight, printable(row.object), printable(row.symbol)) for row in profile.rows)
+    else:
+        writer.writerow(("self", "pid", "command", "shared_obj", "symbol"))
+        for row in profile.rows:
+            pid = "" if row.pid is None else row.pid
+            writer.writerow((row.weight, pid, printable(row.command), printable(row.object), printable(row.symbol)))
+    return text.getvalue()
 
 
 def _columns(line: str) -> Mapping[str, int]:

@@ -82,8 +82,9 @@ def _place(text: str) -> re.Match[str] | None:
 
 
 def _sample(head: re.Match[str], place: re.Match[str], maps: Mapping[int, PerfMap]) -> tuple[Sample, int | None]:
-    pid = int(head["pid"])
+    # A number alone is the thread's; perf script prints pid/tid where it is asked for both.
+    pid = int(head["pid"]) if head["tid"] else None
     symbol = place["symbol"].strip() or NO_SYMBOL
-    if symbol == NO_SYMBOL and pid in maps:
+    if symbol == NO_SYMBOL and pid is not None and pid in maps:
         symbol = maps[pid].name(int(place["address"], 16)) or symbol
     return (place["object"], symbol, pid, head["command"]), None if head["period"] is None else int(head["period"])
