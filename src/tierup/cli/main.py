@@ -19,6 +19,7 @@ usage: tierup COMMAND …
   explain [options] script.py [args …]   run a program and say what was compiled, what was not, and why
   stats [DIR] [--json]                   sum up the statistics that processes left in DIR (or $TIERUP_STATS_DIR)
   doctor [--json]                        say what works on this machine
+  lab COMMAND …                          the benchmark lab: compare results, characterise benchmarks
   --version                              print the version
 
 'tierup COMMAND --help' says more.
@@ -77,4 +78,10 @@ def _doctor() -> Callable[[Sequence[str]], Callable[[], int]]:
     return doctor.prepare
 
 
-_COMMANDS: Final = {"run": _run, "explain": _explain, "stats": _stats, "doctor": _doctor}
+def _lab() -> Callable[[Sequence[str]], Callable[[], int]]:
+    from tierup.cli import lab
+
+    return lab.prepare
+
+
+_COMMANDS: Final = {"run": _run, "explain": _explain, "stats": _stats, "doctor": _doctor, "lab": _lab}

@@ -96,7 +96,14 @@ def two_samples(base: Sequence[FloatArray], head: Sequence[FloatArray]) -> TwoSa
 def _units(processes: Sequence[FloatArray], by_process: bool) -> FloatArray:
     parts = processes if by_process else [np.concatenate(processes)]
     if len(parts) > MAX_UNITS:
-        parts, by_process = [np.array([np.median(part) for part in parts])], False
+        parts, by_process = [_medians(parts)], False
     if not by_process:
         parts = np.array_split(parts[0], min(len(parts[0]), MAX_UNITS))
-    return np.log([np.median(part) for part in parts])
+    return np.log(_medians(parts))
+
+
+def _medians(parts: Sequence[FloatArray]) -> FloatArray:
+    if len({len(part) for part in parts}) == 1:
+        medians: FloatArray = np.median(np.stack(parts), axis=1)
+        return medians
+    return np.array([np.median(part) for part in parts])
