@@ -15,7 +15,7 @@ FIELDS: Final = "comm,pid,tid,time,period,event,ip,sym,symoff,dso"
 """What `perf script -F` is to print."""
 _SAMPLE: Final = re.compile(
     r"\s*(?P<command>\S.*?)\s+(?P<pid>\d+)(?:/(?P<tid>\d+))?\s+(?:\[\d+\]\s+)?(?P<time>\d+\.\d+):\s+"
-    r"(?:(?P<period>\d+)\s+)?(?P<event>[^\s:]+(?::[^\s:]*)*?):\s*(?P<place>.*)$"
+    r"(?:(?P<period>\d+)\s+)?(?P<event>\S+?):(?=\s|$)\s*(?P<place>.*)$"
 )
 _PLACES: Final = (
     re.compile(r"\s*(?P<address>[0-9a-f]+)\s+(?P<symbol>.*)\+0x[0-9a-f]+\s+\((?P<object>.*)\)\s*$"),

@@ -57,7 +57,7 @@ def read_folder(folder: Path) -> Folder:
     try:
         paths = sorted(path for path in folder.iterdir() if _ENDING.search(path.name) and path.is_file())
     except OSError as error:
-        raise ReadError(f"cannot read {printable(str(folder))!r}: {error.strerror}") from None
+        raise ReadError(f"cannot read {str(folder)!r}: {error.strerror}") from None
     if not paths:
         raise ReadError(f"there is no profile in {printable(str(folder))}: names end in .csv, .txt, .perf or .data")
     return read_files(paths)

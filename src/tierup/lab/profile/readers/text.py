@@ -42,7 +42,7 @@ def read_text(path: Path) -> tuple[str, tuple[str, ...]]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ReadError(f"cannot read {printable(str(path))!r}: {error.strerror}") from None
+        raise ReadError(f"cannot read {str(path)!r}: {error.strerror}") from None
     if not data.strip():
         raise ReadError(f"{printable(str(path))} is empty: record the profile again")
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
@@ -62,7 +62,7 @@ def weight(text: str) -> float:
     try:
         value = float(text.strip().removesuffix("%").replace(",", ""))
     except ValueError:
-        raise ValueError(f"{printable(text)[:40]!r} is no number") from None
+        raise ValueError(f"{text[:40]!r} is no number") from None
     if not math.isfinite(value):
         raise ValueError(f"the share {text.strip()} is not finite")
     if value < 0:
