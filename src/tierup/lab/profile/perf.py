@@ -87,9 +87,12 @@ def _run(command: Sequence[str], seconds: float | None = _PROBE_SECONDS) -> subp
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:
     """What a program said at its end, for a message."""
-    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-    telling = [line for line in lines if line.lower().startswith(("error", "failed", "permission", "no permission", "access"))]
-    return printable((telling or lines or [f"exit code {done.returncode}"])[-1 if not telling else 0])[:200].rstrip(":.")
+    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines()]
+    told = [line for line in lines if line and line.lower() not in ("error:", "failure:")]
+    # perf's advice follows behind what is wrong, other programs' end is what is wrong.
+    first = bool(lines) and lines[0].lower() == "error:"
+    text = (told[0] if first else told[-1]) if told else f"exit code {done.returncode}"
+    return printable(text)[:200].rstrip(":.")
 
 
 def _paranoid() -> int:

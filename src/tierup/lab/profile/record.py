@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from tierup.lab.errors import LabError, ReadError
+from tierup.lab.errors import LabError
 from tierup.lab.profile import perf, perf_map
 from tierup.lab.profile.model import Profile, Region, merge
 from tierup.lab.profile.readers import perf_data
@@ -87,6 +88,8 @@ class Recorder:
     @classmethod
     def ready(cls, settings: Settings) -> Recorder:
         """Finds perf and what it may sample. Raises LabError, with what to do, where sampling is not possible."""
+        if shutil.which(settings.python) is None:
+            raise LabError(f"there is no interpreter {settings.python!r}")
         tool = perf.find()
         return cls(tool, perf.usable_event(tool), settings)
 
@@ -154,7 +157,7 @@ def _read(target: Target, files: Sequence[Path], start: float, failure: str | No
     for path in files:
         try:
             profiles.append(perf_data.read(target.name, path, maps))
-        except ReadError as error:
+        except LabError as error:
             complaints.append(str(error))
     if not profiles:
         why = failure or (complaints[0] if complaints else "it has no timed region that pyperf's hook perf_record sees")
