@@ -8,7 +8,6 @@ import pytest
 
 from tierup.lab.errors import ReadError
 from tierup.lab.profile.categories import DEFAULT, load
-from tierup.lab.profile.readers.read import read_folder
 from tierup.lab.profile.symbols import has_name, printable, source_name
 
 CATEGORIES = [
@@ -240,10 +239,10 @@ def test_the_table_is_no_wider_than_the_code():
     assert max(map(len, DEFAULT.read_text(encoding="utf-8").splitlines())) <= 140
 
 
-def test_every_function_with_a_noticeable_share_has_a_category(public_data):
+def test_every_function_with_a_noticeable_share_has_a_category(public_profiles):
     """0.1 % of a benchmark's time is noticeable; addresses without names are not guessed at."""
     table = load()
-    python = [row for profile in read_folder(public_data / "profiles").profiles for row in profile.rows if table.is_python(row.object)]
+    python = [row for profile in public_profiles.profiles for row in profile.rows if table.is_python(row.object)]
     assert len(python) > 100_000
     assert {
         row.symbol for row in python if row.weight >= 0.1 and has_name(row.symbol) and table.category(row.object, row.symbol) == "unknown"

@@ -13,7 +13,6 @@ from tierup.lab.commands.characterize import prepare
 from tierup.lab.errors import LabError
 from tierup.lab.profile.categories import load
 from tierup.lab.profile.characterize import characterize
-from tierup.lab.profile.readers.read import read_folder
 from tierup.lab.results.groups import read_groups
 from tierup.runtime.args import UsageError
 
@@ -177,10 +176,9 @@ class TestPublicProfiles:
     """Over 50 % here and not in the seed."""
 
     @pytest.fixture(scope="class")
-    def found(self, public_data):
-        folder = read_folder(public_data / "profiles")
-        assert folder.failed == ()
-        return characterize(folder.profiles, load())
+    def found(self, public_profiles):
+        assert public_profiles.failed == ()
+        return characterize(public_profiles.profiles, load())
 
     def test_top_categories(self, found):
         seed = {name: category for category, names in SEED["top"].items() for name in names if name in found.benchmarks}

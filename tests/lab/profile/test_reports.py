@@ -294,6 +294,17 @@ def test_samples_without_periods(tmp_path):
     assert profile.unit == "samples" and [row.weight for row in profile.rows] == [2.0] * 5
 
 
+@given(st.sampled_from([REPORT, CHILDREN, SCRIPT, CHAINS, OLD, NEW]), st.integers(0, 2000), st.integers(0, 2000), st.text(max_size=5))
+def test_any_cut_gives_a_profile_or_one_line(tmp_path_factory, text, start, end, new):
+    path = write(tmp_path_factory.mktemp("cut"), text[:start] + new + text[end:], "b.txt")
+    try:
+        profile = read(path)
+    except ReadError as error:
+        assert "\n" not in str(error)
+    else:
+        assert all(math.isfinite(row.weight) and row.weight >= 0 for row in profile.rows) and profile.total > 0
+
+
 @pytest.mark.parametrize(
     ("name", "bench"),
     [

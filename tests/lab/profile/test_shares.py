@@ -108,7 +108,7 @@ ROWS = st.builds(
     Row,
     st.sampled_from(["python", LIB, "python3.8", "libc.so.6", "[kernel.kallsyms]", "[JIT] tid 3", "odd name (deleted)"]),
     st.sampled_from(["k_mul", "list_append", "_PyEval_EvalFrameDefault", "0x00fb660", "whatever", "[unknown]"]),
-    st.floats(0, 1e9),
+    st.just(0.0) | st.floats(1, 1e9),
     st.none() | st.integers(1, 4),
     st.sampled_from(["python", "git", ""]),
 )
@@ -117,7 +117,7 @@ ROWS = st.builds(
 @given(st.lists(ROWS, min_size=1))
 def test_no_time_is_lost(rows):
     profile = Profile("b", tuple(rows), "period")
-    if profile.total > 1e-3:
+    if profile.total > 0:
         found = compute(profile, load())
         kept = 1 - sum(found.excluded.values())
         assert sum(found.categories.values()) == pytest.approx(1)
