@@ -24,10 +24,11 @@ usage: tierup lab profile [options] BENCH…
 
 Says where the time of benchmarks goes, by category of function. BENCH is a script, the name of a pyperformance benchmark, or a profile that
 was recorded before: a CSV report, the text of perf report or perf script, a perf.data file, or a folder of such. Scripts and benchmarks
-are run under Linux perf; of those that are made with pyperf only the timed region is sampled.
+are run under Linux perf; of those that are made with pyperf only the timed region is sampled. pyperformance keeps the virtual environment
+of its benchmarks in ./venv.
 
   --python PATH         interpreter that runs the benchmarks (this one)
-  --env NAME=VALUE      variable to set for them; may be repeated
+  --env NAME=VALUE      variable to set for them; may be repeated (TIERUP_… and PYTHON_… of the environment reach them, too)
   --tierup              run plain scripts with tierup run
   --rate N              samples a second (999)
   --processes N         processes of a benchmark that is made with pyperf (3)
@@ -92,14 +93,17 @@ def whole_number(arguments: Arguments, option: str, default: int, low: int, high
 
 def to_dict(found: Sequence[Shares], failed: Sequence[str], symbols: int) -> dict[str, Any]:
     """Plain data of profiles; symbols: functions of each."""
-    return {"benchmarks": {shares.name: _one(shares, symbols) for shares in found}, "failed": list(failed)}
+    return {
+        "top": {shares.name: shares.top for shares in found},
+        "shares": {shares.name: dict(shares.categories) for shares in found},
+        "benchmarks": {shares.name: _one(shares, symbols) for shares in found},
+        "failed": list(failed),
+    }
 
 
 def _one(shares: Shares, symbols: int) -> dict[str, Any]:
     return {
-        "top": shares.top,
         "region": shares.region,
-        "shares": dict(shares.categories),
         "symbols": [
             {"symbol": symbol.name, "object": symbol.object, "category": symbol.category, "share": symbol.share}
             for symbol in shares.symbols[:symbols]
@@ -158,6 +162,9 @@ def _obtain(targets: Sequence[Target | Path], settings: Settings, folder: Path |
         except LabError as error:
             failed.append(str(error))
             continue
+        except KeyboardInterrupt:
+            failed.append(f"stopped: {len(targets) - number + 1} of {len(targets)} benchmarks have no profile")
+            break
         profiles += new
         if folder is not None:
             failed += [problem for profile in new if (problem := _keep(profile, folder))]

@@ -27,8 +27,9 @@ Kind = Literal["script", "pyperf", "pyperformance"]
 
 _IMPORTS_PYPERF: Final = re.compile(rb"^\s*(import|from)\s+pyperf\b", re.MULTILINE)
 _MANIFEST_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_INHERITED: Final = ("PYTHON", "TIERUP_")
-"""Variables of the environment that begin so reach a benchmark's processes, which pyperf else starts with almost none."""
+_INHERITED: Final = ("PYTHON_", "TIERUP_", "PYPERF_PERF_RECORD_")
+"""Variables of the environment that begin so reach a benchmark's processes, which pyperf else starts with almost none. PYTHON_JIT and
+PYTHON_GIL are among them; PYTHONPATH is not, which would bring other modules into a benchmark's virtual environment."""
 _PERF_MAP: Final = "TIERUP_PERF_MAP"
 """Makes tierup name its kernels in a perf map."""
 
@@ -146,7 +147,7 @@ class Recorder:
 
 
 def _inherited(environment: Iterable[str], chosen: Iterable[str]) -> list[str]:
-    names = {name for name in environment if name.startswith((*_INHERITED, "PYPERF_PERF_RECORD_"))}
+    names = {name for name in environment if name.startswith(_INHERITED)}
     return sorted(names | set(chosen))
 
 
