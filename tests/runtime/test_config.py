@@ -31,6 +31,7 @@ def test_defaults_do_not_depend_on_the_environment():
         ("TIERUP_LOG", "", "log", frozenset()),
         ("TIERUP_STRICT", "yes", "strict", True),
         ("TIERUP_STRICT", "", "strict", False),
+        ("TIERUP_PERF_MAP", "1", "perf_map", True),
         ("TIERUP_CACHE_DIR", "/tmp/x", "cache_dir", "/tmp/x"),
         ("TIERUP_CACHE_DIR", "", "cache_dir", ""),
         ("TIERUP_STATS_DIR", "here", "stats_dir", os.path.abspath("here")),

@@ -75,7 +75,7 @@ def compile_loop(request: Request, library: Any, loop: Loop, live: int, expressi
         raise Refused("the loop is too long; its inner loops may not be")
     code, cached = _code(text)
     try:
-        loaded = jit.load([code])
+        loaded = jit.load([code], [_name(request, loop)])
     except OSError as error:
         raise Refused(f"no executable memory: {error}") from error
     plan = PlanWriter(tracer, exits, expressions).plan(loaded.entries[0][0], loaded)
@@ -117,8 +117,15 @@ def _lines(request: Request, loop: Loop) -> tuple[int, int]:
     return min(lines, default=0), max(lines, default=0)
 
 
-def _described(request: Request, loop: Loop, text: str, cached: bool) -> LoopCode:
+def _name(request: Request, loop: Loop) -> str:
+    """What profilers call the loop's function."""
     first, last = _lines(request, loop)
+    program = request.listing.program
+    return f"{program.name} {program.filename.rpartition('/')[2]}:{first}-{last}"
+
+
+def _described(request: Request, loop: Loop, text: str, cached: bool) -> LoopCode:
     quiet = (Op.NOP, Op.RESUME, Op.END_FOR)
     ops = [str(c.op) for c in request.listing.canons if c.index in loop.body and c.op not in quiet]
+    first, last = _lines(request, loop)
     return LoopCode(f"loop in lines {first} to {last}", ops, cached, text)

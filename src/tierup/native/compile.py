@@ -111,7 +111,7 @@ def _make_kernels(program: Program, clock: _Clock) -> list[KernelInfo]:
     _show(modules)
     codes = [_code(m) for m in modules]
     clock.lap("llvm")
-    loaded = jit.load([code for code, _ in codes]) if codes else None
+    loaded = jit.load([code for code, _ in codes], [bound.spec.name for _, bound in fused]) if codes else None
     out: dict[int, KernelInfo] = {}
     for at, ((k, bound), module, (_, cached)) in enumerate(zip(fused, modules, codes, strict=True)):
         assert loaded is not None

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from tierup.native.elf import Code
+from tierup.native.perf_map import announce
 
 _ALIGN: Final = 64 if platform.machine() in ("x86_64", "AMD64") else 4096
 """On ARM code refers to its constants by page (see `elf`)."""
@@ -37,16 +38,19 @@ class Pinned:
         self.address = int(self._array.ctypes.data)
 
 
-def load(codes: Sequence[Code]) -> Loaded:
-    """Map all pieces into one region. Raises OSError."""
+def load(codes: Sequence[Code], names: Sequence[str]) -> Loaded:
+    """Map all pieces into one region. names: of the pieces, for profilers. Raises OSError."""
     image = bytearray()
     entries = []
+    starts = []
     for code in codes:
         image += b"\xcc" * (-len(image) % _ALIGN)
+        starts.append(len(image))
         entries.append([len(image) + entry for entry in code.entries])
         image += code.data
     mapping = _map_executable(bytes(image) or b"\xcc")  # kernels of nothing but library loops have no code, and no map is empty
     base = int(np.frombuffer(mapping, dtype=np.uint8).ctypes.data)
+    announce((base + start, len(code.data), name) for start, code, name in zip(starts, codes, names, strict=True))
     return Loaded(mapping, [[base + e for e in piece] for piece in entries])
 
 

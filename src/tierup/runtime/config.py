@@ -28,6 +28,7 @@ _DEFAULTS: Final[dict[str, object]] = {
     "strict": False,
     "compile_budget": None,
     "trial_hits": 8,
+    "perf_map": False,
 }
 
 
@@ -60,6 +61,8 @@ class Options:
     """Seconds this process may spend on translation in all (`TIERUP_COMPILE_BUDGET`); None: no limit."""
     trial_hits: int
     """Hits of a site after which it is first timed against the interpreter (`TIERUP_TRIAL_HITS`); 0: never."""
+    perf_map: bool
+    """Name the kernels for profilers in a perf map (`TIERUP_PERF_MAP`)."""
 
     def __init__(self, **values: object) -> None:
         for name, default in _DEFAULTS.items():
@@ -166,6 +169,7 @@ _VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
     "TIERUP_STRICT": ("strict", _flag),
     "TIERUP_COMPILE_BUDGET": ("compile_budget", _seconds),
     "TIERUP_TRIAL_HITS": ("trial_hits", _whole_number(0, 1_000_000)),
+    "TIERUP_PERF_MAP": ("perf_map", _flag),
 }
 
 VARIABLES: Final = tuple(_VARIABLES)
