@@ -13,15 +13,17 @@ from tierup.lab.errors import LabError
 from tierup.runtime.args import UsageError
 
 COMMANDS: Final = {
-    "compare": "BASE HEAD…             compare result files: reliability, speed-ups, groups, memory",
-    "report": "BASE HEAD…              the same as an HTML page with figures, as Markdown, as SVG and PNG",
-    "stats": "FILE [FILE]            what an optimizer did, from its statistics; two files side by side",
+    "profile": ("BENCH…", "where the time of benchmarks goes, by category of function"),
+    "characterize": ("PROFILES…", "what dominates each benchmark, and groups of benchmarks for compare"),
+    "compare": ("BASE HEAD…", "compare result files: reliability, speed-ups, groups, memory"),
+    "report": ("BASE HEAD…", "the same as an HTML page with figures, as Markdown, as SVG and PNG"),
+    "stats": ("FILE [FILE]", "what an optimizer did, from its statistics; two files side by side"),
 }
-"""Command → its line of help; `tierup.lab.commands` has a module of that name."""
+"""Command → its operands and a line of help; `tierup.lab.commands` has a module of that name."""
 
 HELP: Final = (
     "usage: tierup lab COMMAND …\n\nThe benchmark lab: does a JIT help, for what kind of program, and why not.\n\n"
-    + "".join(f"  {name:13} {line}\n" for name, line in COMMANDS.items())
+    + "".join(f"  {f'{name} {operands}':24} {line}\n" for name, (operands, line) in COMMANDS.items())
     + "\n'tierup lab COMMAND --help' says more.\n"
 )
 
