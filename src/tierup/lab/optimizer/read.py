@@ -9,7 +9,7 @@ from tierup.lab.errors import ReadError
 from tierup.lab.optimizer.model import OptimizerStats
 from tierup.lab.optimizer.pystats import from_counts, parse_lines
 from tierup.lab.optimizer.tierup_stats import from_stats
-from tierup.lab.results.json_files import read_text
+from tierup.lab.results.json_files import parse_json, read_text
 from tierup.runtime.stats import Stats, read_directory
 
 
@@ -23,12 +23,7 @@ def read_stats(path: str | PathLike[str]) -> OptimizerStats:
 
 
 def _from_json(path: Path, text: str) -> OptimizerStats:
-    import json
-
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise ReadError(f"{path} is not JSON: {error}") from None
+    data = parse_json(path, text)
     if "translate_seconds" in data or "places" in data:
         try:
             return from_stats(path, Stats.from_dict(data))

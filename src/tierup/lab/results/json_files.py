@@ -13,7 +13,11 @@ from tierup.lab.errors import ReadError
 
 def read_json(path: Path) -> Any:
     """The data of a JSON file, which may be gzipped. Raises ReadError."""
-    text = read_text(path)
+    return parse_json(path, read_text(path))
+
+
+def parse_json(path: Path, text: str) -> Any:
+    """The data of a file's text. Raises ReadError."""
     try:
         return json.loads(text)
     except ValueError as error:
