@@ -12,6 +12,8 @@ from lab.files import noisy, pyperf_data, write, write_pyperf
 from tierup.lab.errors import ReadError
 from tierup.lab.results.read import read
 
+from .errors import one_line
+
 pytest.importorskip("pyperf")
 
 TWO = {"fib": [[1.0, 1.1], [1.2, 1.3]], "sort": [[2.0, 2.1], [2.2, 2.3]]}
@@ -118,9 +120,8 @@ def test_what_is_whole_of_a_file_that_was_cut_off_is_used(tmp_path):
 )
 def test_a_file_without_results_is_refused_in_one_line(tmp_path, content, says):
     path = write(tmp_path / "foreign.json", content)
-    with pytest.raises(ReadError) as caught:
+    with one_line(ReadError, says, str(path)):
         read(path)
-    assert says in str(caught.value) and str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there_or_not_text_is_said(tmp_path):

@@ -19,6 +19,8 @@ from tierup.lab.profile.record import Recorder, Settings, Target, find_target
 from tierup.lab.profile.shares import compute
 from tierup.runtime.args import UsageError
 
+from ..errors import one_line
+
 BUSY = """\
 import time
 {pre}
@@ -255,9 +257,8 @@ exit 255"""
 )
 def test_where_perf_is_absent_or_refused(tmp_path, monkeypatch, script, program, message):
     on_path(tmp_path, monkeypatch, program)
-    with pytest.raises(LabError) as raised:
+    with one_line(LabError, message) as raised:
         prepare([str(script)])()
-    assert message in str(raised.value) and "\n" not in str(raised.value)
     assert "container" in str(raised.value) or "install it" in str(raised.value)
 
 
