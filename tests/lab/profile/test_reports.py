@@ -171,6 +171,7 @@ def test_wrong_bytes_are_replaced_and_said(tmp_path):
         (b"self,children,object,symbol\n0,0,python,f\n", "no function with time of its own"),
         (b"self,children,object,symbol\n-1,0,python,f\n", "no function with time of its own in it (left out line 2"),
         (b"self,children,symbol\n1,1,f\n", "no column 'object'"),
+        (b"self,chil\rdren,object,symbol\n1,1,python,f\n", "the first line names no columns: new-line character"),
         (b"children,object,symbol,self\n1,python,f,1\n", "the symbol has to be the last column"),
         (b"itself,children,object,a symbol\n1,python,f,1\n", "no column 'self'"),
     ],

@@ -58,7 +58,10 @@ def to_csv(profile: Profile) -> str:
 
 
 def _columns(line: str) -> Mapping[str, int]:
-    names = [name.strip().lower() for name in next(csv.reader([line]), [])]
+    try:
+        names = [name.strip().lower() for name in next(csv.reader([line]), [])]
+    except csv.Error as error:
+        raise ReadError(f"the first line names no columns: {error}") from None
     columns = {name: place for place, name in enumerate(names)}
     obj = next((columns[name] for name in _OBJECT if name in columns), None)
     missing = [name for name in ("self", "symbol") if name not in columns]
